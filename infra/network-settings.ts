@@ -6,7 +6,7 @@ import { setting } from './setting.ts';
 export const networkVariables = {
   TEMPER_NETWORK: setting(
     z.enum(networkModes, { error: 'expected none, allowlist or public' }).default('none'),
-    'network that a task may ask for at most: `none`, an `allowlist` of hosts, or everything `public`; a task that asks for more is refused. See [network](../guides/network.md)',
+    'network that a task, and the build of its image, may have at most: `none`, an `allowlist` of hosts, or everything `public`; a task that needs more is refused. See [network](../guides/network.md)',
   ),
   TEMPER_BUILD_NETWORK: setting(
     z
@@ -15,6 +15,6 @@ export const networkVariables = {
         error: 'expected "none" or the name of a Docker network, not "host"',
       })
       .default('none'),
-    "Docker network for the commands of an image build, for example `bridge`; `host` is refused because builds would reach the stack's own services",
+    "Docker network for the commands of an image build instead of that of `TEMPER_NETWORK`, for example `bridge`; `host` is refused because builds would reach the stack's own services",
   ),
 };

@@ -21,6 +21,7 @@ import { requireSharedJournals } from '../infra/gateway/sessions/journal-directo
 import { controlSockets } from '../infra/gateway/sockets.ts';
 import { createVerdictCache } from '../infra/grading/verdict-cache.ts';
 import type { Lease } from '../infra/hosts/lease.ts';
+import { createBuildProxies } from '../infra/images/build-proxy.ts';
 import { needOf, usualTask } from '../infra/machine/fit.ts';
 import { readLevels } from '../infra/machine/read-levels.ts';
 import { capacityWarning, rolloutDirectories, rolloutsThatFit } from '../infra/machine/rollouts-that-fit.ts';
@@ -173,6 +174,12 @@ export async function openHost(
   const [key] = await openStackKeys(config, objects);
   const agents = createAgents({ cacheDir: config.cacheDir, own: await loadOwnAgents(config.agents) });
   const runtime = createRuntime({ cacheDir: config.cacheDir });
+  const network = {
+    cap: config.network,
+    outside: createPublicNetwork(),
+    places: createEgressPlaces(config.paths.egress),
+    runtime: runtime.prepare,
+  };
   const providers = await openProviders({
     stack,
     root: config.paths.sandboxes,
@@ -181,6 +188,7 @@ export async function openHost(
     kubernetes: config.kubernetes,
     images: config.paths.images,
     accounts: { directory: config.dockerConfigDir, env: config.env },
+    buildProxy: createBuildProxies(network),
     preferred: config.sandbox,
     spawner: createHelperSpawner(),
   });
@@ -213,12 +221,7 @@ export async function openHost(
     agent: agents.get,
     gatewaySockets: config.paths.gatewaySockets,
     channel: config.channel,
-    network: {
-      cap: config.network,
-      outside: createPublicNetwork(),
-      places: createEgressPlaces(config.paths.egress),
-      runtime: runtime.prepare,
-    },
+    network,
     holdMs: config.hostHoldMs,
     secretOf: (session) => secretOf(key, session),
     pathOf: (kind) => (kind === 'local' ? localPath : null),

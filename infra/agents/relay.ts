@@ -20,3 +20,7 @@ export function throughRelay(baseUrl: string, target: RelayTarget): readonly str
 /** Returns the command that runs another one with a network but without a model. Its exit code is that command's. */
 export const throughEgress = (argv: readonly string[]): readonly string[] =>
   runProgram('relay', [noGateway, noGateway, 'exec', ...argv]);
+
+/** Returns the command that serves connections to the outside for other processes of its network, and ends after a time. */
+export const servingEgress = (seconds: number): readonly string[] =>
+  runProgram('relay', [noGateway, noGateway, 'serve', String(seconds)]);

@@ -9,7 +9,7 @@ import { builtImageName, readBuildContext } from './build-context.ts';
 import { type Dockerfile, readDockerfile } from './dockerfile.ts';
 import { type Grading, gradingFile, parseGrading } from './grading-file.ts';
 import { plainDockerfile } from './plain-dockerfile.ts';
-import { agentNetwork, testNetwork } from './task-network.ts';
+import { agentNetwork, buildNetwork, testNetwork } from './task-network.ts';
 import { laterVersion, parseTaskToml, type TaskToml } from './task-toml.ts';
 
 /** A validated task directory in Harbor layout. */
@@ -57,7 +57,7 @@ export function readHarborTask(tree: FileTree): HarborTask {
   requireGradable(toml, grading !== null);
   const ofTests = testNetwork(toml, { judgedByLog: grading !== null });
   const named = environment.docker_image ?? unmodifiedBase(dockerfile);
-  const build = named === null ? readBuildContext(subtree(tree, 'environment/'), environment.build_timeout_sec) : null;
+  const build = named === null ? readBuild(tree, toml) : null;
   return {
     description: {
       ...(build === null ? nameOf(named ?? '') : { image: builtImageName(build), imageFrom: 'dockerfile' as const }),
@@ -111,6 +111,11 @@ function healthCheckOf({ environment: { healthcheck: given } }: TaskToml): Healt
 
 /** Whether the agent is to be root. Any other account of the image is replaced by the agent's own, which has no more rights. */
 const asRoot = ({ agent }: TaskToml): boolean => ['root', '0', 0].some((root) => agent.user === root);
+
+const readBuild = (tree: FileTree, toml: TaskToml): BuildContext => ({
+  ...readBuildContext(subtree(tree, 'environment/'), toml.environment.build_timeout_sec),
+  network: buildNetwork(toml),
+});
 
 /** Rejects ways to run the tests that exclude each other. */
 function requireGradable(toml: TaskToml, logged: boolean): void {

@@ -40,6 +40,15 @@ export function testNetwork(
   return isDefault && !judgedByLog ? { mode: 'public', hosts: [], ports: [...defaultPorts], optional: true } : policy;
 }
 
+/**
+ * Returns the network of the build of a task's image: the environment's hosts, if it lists some, or every public address. The
+ * mode of the environment concerns what runs later, so `no-network` leaves it. Throws TemperFailure MalformedTask.
+ */
+export function buildNetwork(tables: Pick<Tables, 'environment'>): NetworkPolicy {
+  const { policy } = askedBy(tables, 'environment');
+  return policy?.mode === 'allowlist' ? policy : { mode: 'public', hosts: [], ports: [...defaultPorts] };
+}
+
 interface Asked {
   readonly table: string;
   /** Undefined for the mode `no-network`, and for no mode at all. */

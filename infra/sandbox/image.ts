@@ -1,3 +1,4 @@
+import type { NetworkPolicy } from '../../workflows/contracts/network.ts';
 import type { FileTree } from './file-tree.ts';
 
 /** The repository of the images that infra/images/build.sh makes; no registry has them. */
@@ -16,6 +17,8 @@ export interface BuildContext {
   /** Numbers of the lines that begin a stage, counted from 1. */
   readonly stageLines: readonly number[];
   readonly timeoutSec: number;
+  /** The hosts that its commands may reach, as far as the operator allows it. Default: none. */
+  readonly network?: NetworkPolicy;
 }
 
 /** The name of an image, and whether it comes from a registry or exists only on hosts that built it. */

@@ -2,6 +2,7 @@ import { kindsOfAuto, type SandboxChoice, sandboxKinds } from '../../workflows/c
 import type { Task } from '../../workflows/contracts/task.ts';
 import { attemptAll } from '../attempt-all.ts';
 import type { Spawner } from '../process/spawner/spawner.ts';
+import type { OpenBuildProxy } from './docker/images/build-network.ts';
 import { createRegistryAccounts, type RegistryAccountsOptions } from './docker/images/registry-accounts.ts';
 import { createImageUses } from './docker/images/uses.ts';
 import { createDockerProvider } from './docker/provider.ts';
@@ -21,6 +22,8 @@ export interface ProviderOptions {
   readonly images?: string;
   /** Source of this user's accounts at registries. Default: images are pulled without an account. */
   readonly accounts?: RegistryAccountsOptions;
+  /** Opens the networks of image builds. Default: builds have none. */
+  readonly buildProxy?: OpenBuildProxy;
   /** Directory of local sandboxes. */
   readonly root: string;
   /** The E2B server and account; absent or null: this host has no such sandboxes. */
@@ -33,10 +36,11 @@ type Opened = SandboxProvider | undefined;
 
 /** The kinds by name. A factory returns undefined for a kind that is not configured, and loads no library of it. */
 const factories: Readonly<Record<SandboxKind, (options: ProviderOptions) => Opened | Promise<Opened>>> = {
-  docker: ({ stack, docker, images, accounts }) =>
+  docker: ({ stack, docker, images, accounts, buildProxy }) =>
     createDockerProvider({
       stack,
       ...docker,
+      ...(buildProxy !== undefined && { buildProxy }),
       ...(images !== undefined && { uses: createImageUses(images) }),
       ...(accounts !== undefined && { accounts: createRegistryAccounts(accounts) }),
     }),

@@ -53,7 +53,7 @@ export const needs = {
     isNeeded: ({ build }) => build !== null,
   },
   'network for the build': {
-    what: 'their Dockerfile downloads: TEMPER_BUILD_NETWORK',
+    what: 'their Dockerfile downloads: TEMPER_NETWORK=public',
     isNeeded: ({ build }) =>
       build !== null && (buildDownloads(build.files.get('Dockerfile')) || build.scripts.some(downloads)),
   },

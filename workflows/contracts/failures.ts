@@ -49,7 +49,7 @@ export const failureKinds = {
     outcome: 'invalid-task',
     retryable: false,
     description: "The task's Dockerfile could not be built: a command failed, took too long or needed a network.",
-    remedy: 'Read the build log, whose blob the message names; see `TEMPER_BUILD_NETWORK`.',
+    remedy: 'Read the build log, whose blob the message names; see `TEMPER_NETWORK`.',
   },
   ImageUnavailable: {
     outcome: 'infra',

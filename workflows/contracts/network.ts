@@ -6,8 +6,8 @@ import { integer, oneOf } from './input.ts';
 export const networkModes = ['none', 'allowlist', 'public'] as const;
 export type NetworkMode = (typeof networkModes)[number];
 
-/** The parts of a rollout that may have a network of their own. */
-export const networkPhases = ['agent', 'tests'] as const;
+/** The work that may have a network of its own: the agent, the tests, and the build of their image. */
+export const networkPhases = ['agent', 'tests', 'build'] as const;
 export type NetworkPhase = (typeof networkPhases)[number];
 
 /**

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { constants } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   channelSocketIn,
   channelVariable,
@@ -19,6 +20,7 @@ import type { Route } from './route.ts';
  *     relay <host>:<port> <directory> exec <program> <arguments...>
  *     relay <host>:<port> <directory> module <file>          a module whose main() resolves to an exit code
  *     relay - - exec <program> <arguments...>                serves no gateway, only connections to the outside
+ *     relay - - serve <seconds>                              does that for a time, and runs nothing
  */
 
 const exits = { usage: 120, listen: 121, spawn: 127 } as const;
@@ -26,8 +28,8 @@ const exits = { usage: 120, listen: 121, spawn: 127 } as const;
 async function relay(args: readonly string[]): Promise<number> {
   const [address = '', directory, mode, target, ...rest] = args;
   const [host, port] = address.split(':');
-  if (directory === undefined || target === undefined || (mode !== 'exec' && mode !== 'module')) {
-    return fail(exits.usage, `expected <host>:<port> <directory> exec|module <target>, got ${args.join(' ')}`);
+  if (directory === undefined || target === undefined || !isMode(mode)) {
+    return fail(exits.usage, `expected <host>:<port> <directory> exec|module|serve <target>, got ${args.join(' ')}`);
   }
   try {
     const route = await openRoute(directory);
@@ -43,9 +45,16 @@ async function relay(args: readonly string[]): Promise<number> {
     return fail(exits.listen, `cannot listen on ${address}: ${error instanceof Error ? error.message : error}`);
   }
   // One line per start in an append-only log: a second start would show. The log of tests is theirs.
-  if (address !== noGateway) process.stdout.write(`relay: starts ${target}\n`);
-  return mode === 'exec' ? execute(target, rest) : runModule(target);
+  if (address !== noGateway || mode === 'serve') process.stdout.write(`relay: starts ${target}\n`);
+  return modes[mode](target, rest);
 }
+
+const modes = {
+  exec: execute,
+  module: runModule,
+  serve: (seconds: string) => sleep(Number(seconds) * 1000, 0),
+} as const;
+const isMode = (mode: string | undefined): mode is keyof typeof modes => mode !== undefined && mode in modes;
 
 interface Listening {
   readonly host: string | undefined;

@@ -20,6 +20,7 @@ import { createShellSandbox } from '../shell/sandbox.ts';
 import { ensureContainer, missingImage } from './container.ts';
 import { callDaemon, daemonStatus, orIfMissing } from './daemon.ts';
 import { createImageReader } from './image-facts.ts';
+import type { OpenBuildProxy } from './images/build-network.ts';
 import { createImages, imageId } from './images/images.ts';
 import { noRegistryAccounts, type RegistryAccounts } from './images/registry-accounts.ts';
 import { type ImageUses, noUses } from './images/uses.ts';
@@ -32,6 +33,8 @@ export interface DockerProviderOptions extends Partial<DockerSettings> {
   readonly uses?: ImageUses;
   /** Accounts at private registries. Default: images are pulled without an account. */
   readonly accounts?: RegistryAccounts;
+  /** Opens the networks of image builds. Default: builds have none. */
+  readonly buildProxy?: OpenBuildProxy;
   /** Client of the daemon. Default: the daemon that DOCKER_HOST or the standard socket names. */
   readonly docker?: Docker;
 }
@@ -45,12 +48,13 @@ export function createDockerProvider({
   docker = new Docker(),
   uses = noUses,
   accounts = noRegistryAccounts,
+  buildProxy = async () => null,
   ...given
 }: DockerProviderOptions): SandboxProvider {
   const reports = createReports();
   const reader = createImageReader();
   const settings = { ...defaultDockerSettings, ...given };
-  const images = createImages({ docker, stack, settings, uses, accounts });
+  const images = createImages({ docker, stack, settings, uses, accounts, buildProxy });
   const creations = createLimiter(settings.creates);
 
   const open = ({ id, name, labels, spec }: FoundContainer): Sandbox => {

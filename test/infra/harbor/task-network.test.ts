@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { agentNetwork, testNetwork } from '../../../infra/harbor/task-network.ts';
+import { agentNetwork, buildNetwork, testNetwork } from '../../../infra/harbor/task-network.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 
 const listed = { network_mode: 'allowlist', allowed_hosts: ['PyPI.org', '*.pythonhosted.org'] } as const;
@@ -58,4 +58,12 @@ it('the network of the tests is the one of the verifier, else of the environment
   assert.deepEqual(testNetwork({ ...tables, environment: { allow_internet: true } }, rewarded), optional);
   // The agent's table says nothing about the tests.
   assert.deepEqual(testNetwork({ ...tables, agent: listed }, rewarded), optional);
+});
+
+it('the build of an image has the hosts of the environment, or every public address', () => {
+  const open = { mode: 'public', hosts: [], ports: [80, 443] };
+  assert.deepEqual(buildNetwork({ environment: listed }), policy);
+  for (const mode of ['public', 'no-network', undefined] as const) {
+    assert.deepEqual(buildNetwork({ environment: { network_mode: mode } }), open);
+  }
 });

@@ -5,6 +5,7 @@ import { type FileTree, packTree } from '../../files.ts';
 import type { BuildContext, ReportImage } from '../../image.ts';
 import { callDaemon, fullDisk } from '../daemon.ts';
 import { createBoundedLog } from './bounded-log.ts';
+import type { BuildNetwork } from './build-network.ts';
 import { daemonEvents } from './daemon-events.ts';
 
 /** The label with the stack that built an image. It differs from `stackLabel` because containers inherit their image's labels. */
@@ -15,14 +16,14 @@ const cpuPeriodUs = 100_000;
 const cpus = 2;
 const dockerfileName = 'Dockerfile';
 const quotedCharacters = 160;
+const quotedHosts = 5;
 
 export interface Build {
   readonly task: string;
   readonly tag: string;
   readonly context: BuildContext;
   readonly stack: string;
-  /** The network of its commands: `none`, or the name of a Docker network. */
-  readonly network: string;
+  readonly network: BuildNetwork;
 }
 
 /**
@@ -40,14 +41,15 @@ export async function buildImage(
   const ending = AbortSignal.any([signal, limit]);
   const log = createBoundedLog();
   const failed = (got: string, cause?: unknown): BuildFailure => {
-    const hint = network === 'none' ? ' (its commands have no network, see TEMPER_BUILD_NETWORK)' : '';
     const output = log.end(quotedCharacters);
+    const hint = networkHint(build);
     const message = `could not build environment/Dockerfile of task ${task}${hint}: ${got}; last output: ${output}`;
     return new BuildFailure(message, log.bytes(), { cause });
   };
   const options = {
     t: tag,
-    networkmode: network,
+    networkmode: network.mode,
+    buildargs: network.args,
     memory: memoryBytes,
     memswap: memoryBytes,
     cpuperiod: cpuPeriodUs,
@@ -71,6 +73,16 @@ export async function buildImage(
       throw failed(`it took longer than ${context.timeoutSec} s (environment.build_timeout_sec)`, error);
     throw isRejection(error) ? failed(error.message, error) : error;
   }
+}
+
+/** Says what a failed build may have lacked. */
+function networkHint({ network, context }: Build): string {
+  if (network.mode === 'none') {
+    const mode = context.network?.mode ?? 'public';
+    return ` (its commands have no network; set TEMPER_NETWORK=${mode} if they need one)`;
+  }
+  const refused = network.refused();
+  return refused.length === 0 ? '' : ` (its network refused ${refused.slice(0, quotedHosts).join(', ')})`;
 }
 
 /** The failure of the host, if it is one. A failed command is not: its error may quote any text. */

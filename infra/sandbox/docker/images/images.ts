@@ -6,7 +6,8 @@ import { createLimiter } from '../../limiter.ts';
 import { missingImage } from '../container.ts';
 import { callDaemon, daemonStatus } from '../daemon.ts';
 import type { DockerSettings } from '../settings.ts';
-import { buildImage } from './build.ts';
+import { type Build, buildImage } from './build.ts';
+import { dockerNetwork, type OpenBuildProxy, openProxied } from './build-network.ts';
 import { evictImages } from './evict.ts';
 import { createInFlight } from './in-flight.ts';
 import { pullImage } from './pull.ts';
@@ -19,6 +20,7 @@ export interface ImagesOptions {
   readonly settings: DockerSettings;
   readonly uses: ImageUses;
   readonly accounts: RegistryAccounts;
+  readonly buildProxy: OpenBuildProxy;
 }
 
 /** The images of a Docker host. */
@@ -29,7 +31,8 @@ export interface Images {
   evict(signal: AbortSignal): Promise<readonly string[]>;
 }
 
-export function createImages({ docker, stack, settings, uses, accounts }: ImagesOptions): Images {
+export function createImages(options: ImagesOptions): Images {
+  const { docker, stack, settings, uses, accounts } = options;
   const inFlight = createInFlight<ImageProgress, void>();
   const builds = createLimiter(settings.builds);
   const pulls = createLimiter(settings.pulls);
@@ -79,10 +82,10 @@ export function createImages({ docker, stack, settings, uses, accounts }: Images
     const tag = `${image}-${digest(bases)}`;
     await uses.use(tag);
     if (await inspect(docker, tag)) return tag;
-    const build = { task, tag, context, stack, network: settings.buildNetwork };
+    const asked = { task, tag, context, bases };
     const work = (progress: ReportImage, ending: AbortSignal): Promise<void> => {
       progress({ image: tag, doing: 'waiting for a free slot' });
-      return builds.run(() => fetch(tag, () => buildImage(docker, build, progress, ending)), ending);
+      return builds.run(() => fetch(tag, () => buildNetworked(options, asked, progress, ending)), ending);
     };
     await inFlight.join(tag, work, report, signal);
     if (await inspect(docker, tag)) return tag;
@@ -99,6 +102,31 @@ export function createImages({ docker, stack, settings, uses, accounts }: Images
       return evictImages({ docker, uses, stack, budgetBytes, busy: running > 0 }, Date.now(), signal);
     },
   };
+}
+
+interface AskedBuild extends Pick<Build, 'task' | 'tag' | 'context'> {
+  /** The ids of the images that it starts from. */
+  readonly bases: readonly string[];
+}
+
+/** Builds an image with the network of its policy as far as that is allowed, unless the operator names one of Docker's. */
+async function buildNetworked(
+  { docker, stack, settings, buildProxy }: ImagesOptions,
+  { bases, ...build }: AskedBuild,
+  report: ReportImage,
+  signal: AbortSignal,
+): Promise<void> {
+  const { network: policy, timeoutSec } = build.context;
+  const proxy = settings.buildNetwork === 'none' && policy !== undefined ? await buildProxy(policy) : null;
+  const network =
+    proxy === null
+      ? dockerNetwork(settings.buildNetwork)
+      : await openProxied(proxy, { docker, stack, bases, timeoutSec }, signal);
+  try {
+    await buildImage(docker, { ...build, stack, network }, report, signal);
+  } finally {
+    await network.close();
+  }
 }
 
 /** Returns the id of an image, which identifies its content. */

@@ -32,6 +32,10 @@ export function prewarmCommand(): Command {
 /** Works without a stack: the Docker daemon pulls and builds, and every worker on this machine uses its images. */
 async function prewarmSet(named: string, options: PrewarmOptions): Promise<void> {
   const { openProviders } = await import('../../../../infra/sandbox/index.ts');
+  const { createRuntime } = await import('../../../../infra/agents/runtime.ts');
+  const { createPublicNetwork } = await import('../../../../infra/egress/network.ts');
+  const { createEgressPlaces } = await import('../../../../infra/egress/places.ts');
+  const { createBuildProxies } = await import('../../../../infra/images/build-proxy.ts');
   const { openStackId } = await import('../../../../infra/stack.ts');
   const { openSharedState } = await import('../../../../infra/store/shared-state.ts');
   const { openTaskSource } = await import('../../stack/task-source.ts');
@@ -52,6 +56,12 @@ async function prewarmSet(named: string, options: PrewarmOptions): Promise<void>
     images: paths.images,
     preferred: 'docker',
     accounts: { directory: dockerConfigDir, env },
+    buildProxy: createBuildProxies({
+      cap: config.network,
+      outside: createPublicNetwork(),
+      places: createEgressPlaces(paths.egress),
+      runtime: createRuntime({ cacheDir: config.cacheDir }).prepare,
+    }),
   });
   await ready('docker');
   const interrupt = onInterrupt('stopping pulls and builds; finished images are kept');
