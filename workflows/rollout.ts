@@ -190,6 +190,7 @@ function toResult(input: RolloutInput, task: string, progress: Progress, ending:
     diff: produced?.diff ?? null,
     verdict: ending.verdict ?? null,
     agentLog: produced?.end.log ?? null,
+    ...(produced?.answer !== undefined && { answer: produced.answer }),
     ...(produced?.end.network !== undefined && { network: produced.end.network }),
     bundle: resolved?.task.bundle ?? null,
     epochs: progress.epoch,

@@ -1,9 +1,11 @@
 import { Context } from '@temporalio/activity';
 import type { Held } from '../../infra/gateway/channel/hold.ts';
 import { createChannels, type Egress } from '../../infra/gateway/channel/index.ts';
+import { referenceAnswer } from '../../infra/grading/answer.ts';
 import { wasEndedInside } from '../../infra/sandbox/failure.ts';
 import { readLog, withoutSecret } from '../../infra/sandbox/process-log.ts';
 import type { ProcessStatus, Sandbox, StartResult } from '../../infra/sandbox/sandbox.ts';
+import type { BlobRef } from '../../workflows/contracts/blob.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { sessionId } from '../../workflows/contracts/ids.ts';
 import type { StopReason } from '../../workflows/contracts/outcome.ts';
@@ -109,9 +111,18 @@ async function awaitAgent(
   if (status.state === 'running' || !(await keepsProcesses(host, input))) await endAgent(sandbox, status.state);
   const said = withoutSecret(await readLog(sandbox, agentKey), host.secretOf(sessionId(input.epoch)));
   const log = await host.store.put(said, 'text/plain');
+  const answer = await answerOfSolution(host, input);
   const network = egress === undefined ? {} : { network: await egress.end() };
-  if (status.state === 'running') return { stop: 'deadline', exitCode: null, log, ...network };
-  return { stop: stopOf(host, input.agent, status), exitCode: status.exitCode, log, ...network };
+  const more = { ...(answer !== null && { answer }), ...network };
+  if (status.state === 'running') return { stop: 'deadline', exitCode: null, log, ...more };
+  return { stop: stopOf(host, input.agent, status), exitCode: status.exitCode, log, ...more };
+}
+
+/** Returns the answer of the reference solution, for an agent that applies it, which calls no tools. */
+async function answerOfSolution(host: Host, { agent, start }: AwaitAgent): Promise<BlobRef | null> {
+  if (start?.task.hostTools?.includes('answer') !== true || !host.agent(agent).needsSolution) return null;
+  const answer = referenceAnswer(await host.tasks.open(start.task));
+  return answer === null ? null : host.store.put(answer, 'text/plain');
 }
 
 async function keepsProcesses(host: Host, { start }: AwaitAgent): Promise<boolean> {

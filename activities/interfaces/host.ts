@@ -102,6 +102,8 @@ export interface AgentEnd {
   readonly stop: StopReason;
   readonly exitCode: number | null;
   readonly log: BlobRef;
+  /** The answer of the task's reference solution, for an agent that applies it; absent without one. */
+  readonly answer?: BlobRef;
   /** The use that it made of its network; absent if it had none. */
   readonly network?: NetworkUse;
   /** The time that its start took, if it was started by the activity that waited for its end. */

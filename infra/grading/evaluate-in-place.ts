@@ -6,6 +6,7 @@ import { SandboxFailure, wasEndedInside } from '../sandbox/failure.ts';
 import { prepareImage } from '../sandbox/prepare-image.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import { withTimeLimit } from '../time-limit.ts';
+import { withAnswer } from './answer.ts';
 import { attribute, type EvaluationHost, type EvaluationTry, subjectOf } from './evaluate.ts';
 import { type Judged, verdictOfEnded } from './judge-diff.ts';
 import { judgeInPlace } from './judge-in-place.ts';
@@ -29,7 +30,7 @@ export async function evaluateInPlace(
   signal: AbortSignal,
 ): Promise<Verdict> {
   const { task, diff, timeoutMs, kind } = input;
-  const files = await host.tasks.open(task);
+  const files = await withAnswer(host.store, await host.tasks.open(task), input.answer);
   const subject = subjectOf(input);
   const { workdir, diskMb } = task;
   const network = await host.testNetwork(task, {

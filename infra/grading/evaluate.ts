@@ -16,6 +16,7 @@ import { type SandboxOwner, sandboxSpec } from '../sandbox/sandbox-request.ts';
 import { sha256 } from '../store/files.ts';
 import type { Store } from '../store/store.ts';
 import { withTimeLimit } from '../time-limit.ts';
+import { solutionsAnswer, withAnswer } from './answer.ts';
 import { emptyDiff } from './capture/capture-diff.ts';
 import { type Judged, judgeDiff, verdictOfEnded } from './judge-diff.ts';
 import { solve } from './solve.ts';
@@ -63,7 +64,7 @@ export async function evaluate(
   signal: AbortSignal,
 ): Promise<Verdict> {
   const { task } = input;
-  const files = await host.tasks.open(task);
+  const files = await withAnswer(host.store, await host.tasks.open(task), input.answer);
   if (files.gradedIn === 'same') throw needsItsSandbox(task.id);
   const lifetimeMs = input.timeoutMs + evaluationMarginMs;
   const provider = await host.choose(input.sandbox, task, { filesInImage: files.workspace.size === 0, lifetimeMs });
@@ -138,7 +139,11 @@ async function requirePrograms(
   const { task, files } = input;
   if (files.solution.size === 0 || host.solvable.has(task.bundle.digest)) return;
   const diff = await emptyDiff(host.store, input.diff.baseCommit);
-  const reference = await judgeInFreshSandbox(host, { ...input, diff, solve: true }, signal);
+  const reference = await judgeInFreshSandbox(
+    host,
+    { ...input, files: solutionsAnswer(files), diff, solve: true },
+    signal,
+  );
   if (rewardOf(reference.verdict, 'binary') === 1) host.solvable.add(task.bundle.digest);
   const lacking = missing.filter((name) => reference.missing.includes(name));
   if (lacking.length === 0) return;
@@ -236,5 +241,5 @@ function requireSameBase({ diff, task }: Pick<EvaluationRequest, 'diff' | 'task'
   );
 }
 
-export const subjectOf = ({ diff, task }: Pick<EvaluationRequest, 'diff' | 'task'>): string =>
-  sha256([diff.patch.digest, task.bundle.digest, task.image].join('\n'));
+export const subjectOf = ({ diff, task, answer }: Pick<EvaluationRequest, 'diff' | 'task' | 'answer'>): string =>
+  sha256([diff.patch.digest, task.bundle.digest, task.image, ...(answer ? [answer.digest] : [])].join('\n'));

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { BlobRef } from '../../workflows/contracts/blob.ts';
 import type { Diff } from '../../workflows/contracts/diff.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
@@ -18,6 +19,8 @@ export interface VerdictCache {
 
 export interface VerdictSubject {
   readonly diff: Diff;
+  /** The answer that the agent recorded; absent without one. */
+  readonly answer?: BlobRef;
   readonly task: Task;
   /** Identifies the image by its content, since its name may mean another one later. */
   readonly imageId: string;
@@ -28,13 +31,14 @@ export interface VerdictSubject {
 
 /** Returns a digest of everything that decides on a verdict; null for a diff that was too large to keep, whose patch is empty. */
 export function verdictKey(
-  { diff, task, imageId, kind, timeoutMs }: VerdictSubject,
+  { diff, answer, task, imageId, kind, timeoutMs }: VerdictSubject,
   grader = graderVersion,
 ): string | null {
   if (diff.tooLarge) return null;
   const network = JSON.stringify(task.testNetwork ?? null);
   const { bundle } = task;
   const parts = [diff.patch.digest, diff.baseCommit, bundle.digest, imageId, kind, String(timeoutMs), network, grader];
+  if (answer !== undefined) parts.push(answer.digest);
   return sha256(parts.join('\n'));
 }
 

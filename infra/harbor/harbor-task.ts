@@ -69,6 +69,7 @@ export function readHarborTask(tree: FileTree): HarborTask {
       diskMb: environment.storage_mb ?? environment.storage ?? defaults.diskMb,
       ...(toml.grading.sandbox === 'same' && { gradedIn: toml.grading.sandbox }),
       ...(asRoot(toml) && { user: 'root' as const }),
+      ...(toml.tools.host.length > 0 && { hostTools: toml.tools.host }),
       ...(network !== undefined && { network }),
       ...(ofTests !== undefined && { testNetwork: ofTests }),
     },

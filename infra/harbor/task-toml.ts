@@ -1,6 +1,7 @@
 import { parse, TomlError } from 'smol-toml';
 import { z } from 'zod';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { hostToolNames } from '../../workflows/contracts/host-tools.ts';
 import { describeIssue, integer, number } from '../../workflows/contracts/input.ts';
 
 const seconds = number(1, 1_000_000, 'seconds').nullish();
@@ -124,6 +125,8 @@ const taskToml = z.looseObject({
       protected: z.array(z.string({ error: 'expected a pattern of paths' }).min(1)).default([]),
     })
     .prefault({}),
+  /** A table of temper's own: the host tools that the task asks for, by name. */
+  tools: z.looseObject({ host: hostToolNames.default([]) }).prefault({}),
   steps: z.array(z.unknown()).default([]),
   /** Files to keep from the agent's sandbox. Those in the workdir are kept as part of the diff. */
   artifacts: z.array(artifact).default([]),

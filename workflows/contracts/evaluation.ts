@@ -1,3 +1,4 @@
+import type { BlobRef } from './blob.ts';
 import type { Diff } from './diff.ts';
 import type { RolloutEpoch } from './ids.ts';
 import type { SandboxChoice, SandboxKind } from './sandbox-kinds.ts';
@@ -18,6 +19,8 @@ export interface EvaluationRequest {
   readonly task: Task;
   readonly sandbox: SandboxChoice;
   readonly diff: Diff;
+  /** The answer that the agent recorded; absent without one. */
+  readonly answer?: BlobRef;
   /** The limit of the tests alone, in milliseconds. */
   readonly timeoutMs: number;
   /** Whether to return a cached verdict if there is one, and to cache this one. */

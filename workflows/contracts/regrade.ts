@@ -119,6 +119,7 @@ export type FinishedRollout = Pick<
 export interface FinishedEvaluation extends Pick<RolloutSettings, 'sandbox'> {
   readonly task: Task;
   readonly diff: Diff;
+  readonly answer?: BlobRef;
   /** The addresses of the task: as it was requested, if known, and as it is packed. */
   readonly addresses: readonly string[];
   readonly evaluationTimeoutSec: number | null;

@@ -219,6 +219,8 @@ export interface RolloutResult {
   readonly diff: Diff | null;
   readonly verdict: Verdict | null;
   readonly agentLog: BlobRef | null;
+  /** The answer that the agent recorded by the host tool `answer`; absent without one. */
+  readonly answer?: BlobRef;
   /** The use that the agent made of its network; absent if it had none. */
   readonly network?: NetworkUse;
   readonly bundle: BlobRef | null;

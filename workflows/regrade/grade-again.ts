@@ -53,7 +53,7 @@ export async function gradeAgain(
 }
 
 async function evaluateOnce(
-  { task, sandbox, diff, evaluationTimeoutSec, rewardPolicy }: FinishedEvaluation,
+  { task, sandbox, diff, answer, evaluationTimeoutSec, rewardPolicy }: FinishedEvaluation,
   epoch: RolloutEpoch,
   reuseVerdicts: boolean,
 ): Promise<Regraded> {
@@ -66,6 +66,7 @@ async function evaluateOnce(
     task,
     sandbox,
     diff,
+    ...(answer !== undefined && { answer }),
     timeoutMs,
     ...(reuseVerdicts && { reuseVerdict: true }),
   });

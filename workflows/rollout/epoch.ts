@@ -23,6 +23,7 @@ import {
   sessionsOn,
 } from '../activities.ts';
 import { rewardOf } from '../algorithms/reward.ts';
+import type { BlobRef } from '../contracts/blob.ts';
 import type { ModelUse, SandboxProvider } from '../contracts/cost.ts';
 import type { Diff } from '../contracts/diff.ts';
 import type { RolloutEpoch } from '../contracts/ids.ts';
@@ -45,6 +46,8 @@ export interface Produced {
   readonly end: Pick<AgentEnd, 'stop' | 'exitCode' | 'log' | 'network'>;
   readonly diff: Diff;
   readonly trace: TraceSummary | null;
+  /** The answer that the agent, or the task's reference solution, has given. */
+  readonly answer?: BlobRef;
   /** The result of the tests, if they ran in the agent's own sandbox. */
   readonly graded?: GradedInPlace;
   /** Whether the host that placed the rollout limits the creation of sandboxes. */
@@ -105,7 +108,7 @@ export async function produce(context: EpochContext): Promise<Produced> {
     provider = kind;
     provisioned = true;
     host.provisioned(kind);
-    const { captured, ...ended } = await runAgent(context, host, sandboxed);
+    const { captured, answer: known, ...ended } = await runAgent(context, host, sandboxed);
     const capture = () => capturingOn(host.name).captureDiff({ epoch, kind, task, baseCommit, ...adoption(host) });
     const diff = captured ?? (await host.stage('captureDiff', capture));
     const seal = () => host.stage('sealTrace', () => sealingOn(host.name).sealTrace({ epoch }));
@@ -115,10 +118,12 @@ export async function produce(context: EpochContext): Promise<Produced> {
     open = false;
     if (trace !== null) meter.session(useOf(trace));
     const end = { ...ended, stop: stopWith(resolved.hostTools, trace, ended.stop) };
-    if (!inPlace) return { end, diff, trace, limitsCreations };
+    const given = known ?? trace?.answer;
+    const answer = given === undefined ? {} : { answer: given };
+    if (!inPlace) return { end, diff, trace, ...answer, limitsCreations };
     const timeoutMs = context.limits.evaluationMs;
-    const graded = await gradeInPlace(host, { input, task, epoch, kind, diff, timeoutMs });
-    return { end, diff, trace, limitsCreations, graded };
+    const graded = await gradeInPlace(host, { input, task, epoch, kind, diff, ...answer, timeoutMs });
+    return { end, diff, trace, ...answer, limitsCreations, graded };
   } finally {
     await releaseOnce();
     if (open) {
@@ -141,7 +146,7 @@ async function runAgent(
   { input, resolved, limits, epoch, progress, fewActivities }: EpochContext,
   host: EpochHost,
   { kind, contextLength, diskBeforeMb, baseCommit }: Prepared,
-): Promise<Produced['end'] & { readonly captured?: Diff | undefined }> {
+): Promise<Produced['end'] & { readonly captured?: Diff | undefined; readonly answer?: BlobRef }> {
   const { agent, agentOptions, maxTurns } = input;
   const { task, hostTools } = resolved;
   const options = { ...(agentOptions && { agentOptions }), ...(hostTools && { hostTools }) };
@@ -269,7 +274,7 @@ function useOf({ promptTokens, sampledTokens, engineSeconds }: TraceSummary): Mo
 /** Evaluates a diff in a fresh sandbox, unless the work is graded already, and computes its reward. */
 export async function evaluate(
   { input, resolved, limits, epoch, progress, fewActivities }: EpochContext,
-  { diff, limitsCreations, graded }: Pick<Produced, 'diff' | 'limitsCreations' | 'graded'>,
+  { diff, answer, limitsCreations, graded }: Pick<Produced, 'diff' | 'answer' | 'limitsCreations' | 'graded'>,
 ): Promise<{ readonly verdict: Verdict; readonly reward: number }> {
   const { sandbox, rewardPolicy, reuseVerdicts } = input;
   if (graded !== undefined && 'failure' in graded) throw graded.failure;
@@ -281,6 +286,7 @@ export async function evaluate(
       task: resolved.task,
       sandbox,
       diff,
+      ...(answer !== undefined && { answer }),
       timeoutMs: limits.evaluationMs,
       ...(reuseVerdicts === true && { reuseVerdict: reuseVerdicts }),
     });

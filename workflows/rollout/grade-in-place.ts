@@ -1,5 +1,6 @@
 import { patched } from '@temporalio/workflow';
 import { evaluationOn } from '../activities.ts';
+import type { BlobRef } from '../contracts/blob.ts';
 import type { Diff } from '../contracts/diff.ts';
 import type { RolloutEpoch } from '../contracts/ids.ts';
 import type { RolloutInput } from '../contracts/rollout.ts';
@@ -21,6 +22,7 @@ export interface WorkInPlace {
   readonly epoch: RolloutEpoch;
   readonly kind: SandboxKind;
   readonly diff: Diff;
+  readonly answer?: BlobRef;
   readonly timeoutMs: number;
 }
 

@@ -53,6 +53,7 @@ export async function readFinished(
   const { sandbox, rewardPolicy, evaluationTimeoutSec = null } = input;
   const evaluation: FinishedEvaluation = {
     diff,
+    ...(result.answer !== undefined && { answer: result.answer }),
     sandbox,
     rewardPolicy,
     evaluationTimeoutSec,

@@ -54,18 +54,18 @@ export interface Reply {
 export async function startTestGateway(engine: Engine, changes: Partial<GatewayOptions> = {}): Promise<TestGateway> {
   const tiny = await writeTinyModel();
   const dir = await mkdtemp(join(tmpdir(), 'temper-gateway-'));
-  const store = createFileStore(join(dir, 'store'));
   const options = {
     name: 'gateway',
     sockets: { sessions: join(dir, 'sessions'), agents: join(dir, 'agents'), control: join(dir, 'control') },
     journalDir: join(dir, 'journals'),
-    store,
+    store: createFileStore(join(dir, 'store')),
     modelDir: tiny.dir,
     engineGraceMs: 60_000,
     upstreams: createUpstreams(join(dir, 'upstreams.json'), {}),
     stackKeys: [randomBytes(32)] as const,
     ...changes,
   };
+  const { store }: Pick<GatewayOptions, 'store'> = options;
   const events: GatewayEvent[] = [];
   const policies = createSingleEngine(engine, options.engineGraceMs);
   const start = () => startGateway({ ...options, policies, log: changes.log ?? ((event) => events.push(event)) });

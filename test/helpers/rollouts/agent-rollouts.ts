@@ -16,6 +16,7 @@ import { controlQueue } from '../../../workflows/contracts/queues.ts';
 import type { RolloutRequest, RolloutResult } from '../../../workflows/contracts/rollout.ts';
 import { startScriptedVllm } from '../engine/scripted-vllm.ts';
 import { startTestGateway, type TestGateway } from '../gateway/gateway.ts';
+import { createFileStore } from '../store/file-store.ts';
 import { startTestServer } from '../temporal/temporal.ts';
 import { startTestWorkers } from '../temporal/workers.ts';
 
@@ -68,7 +69,9 @@ export async function startAgentRollouts(
   const server = await startTestServer();
   const vllm = await startScriptedVllm((promptIds) => answer(promptIds, gateway, sandbox));
   const engine = createVllmEngine({ url: vllm.url, model: 'policy', method: 'reload' });
-  const gateway = await startTestGateway(engine, upstreams === undefined ? {} : { upstreams });
+  // The workers have theirs in the same place: evaluations read the answers that the gateway has sealed.
+  const store = createFileStore(home);
+  const gateway = await startTestGateway(engine, { store, ...(upstreams !== undefined && { upstreams }) });
   const {
     stackKeys: [stackKey],
     sockets,
