@@ -29,7 +29,8 @@ function requiredKeys({ listen, pool }: Config): PolicyServerOptions['keys'] {
   if (listen.startsWith('127.')) return undefined;
   const { apiKey: engine } = pool;
   const { apiKey: trainer } = pool.trainer;
-  if (engine !== undefined && trainer !== undefined) return { engine, trainer };
+  // An empty key could be neither sent nor checked.
+  if (engine && trainer) return { engine, trainer };
   throw new Error(
     `TEMPER_LISTEN=${listen} serves the policy to a network: expected TEMPER_ENGINE_API_KEY and TEMPER_TRAINER_API_KEY, which ` +
       'its clients then need; set both for all parts of the stack, or listen on 127.0.0.1',

@@ -93,6 +93,15 @@ describe('a stack', () => {
     }
   });
 
+  it('refuses to serve the policy to a network without keys, or with empty ones', async () => {
+    const keys = { TEMPER_ENGINE_API_KEY: '', TEMPER_TRAINER_API_KEY: 'key' };
+    const open = await withFreePorts(readConfig({ ...config.env, ...keys, TEMPER_LISTEN: '0.0.0.0' }));
+    await assert.rejects(
+      startStack({ config: open, parts: ['temporal', 'policy'] }, noSignal()),
+      /TEMPER_LISTEN=0\.0\.0\.0 serves the policy to a network: expected TEMPER_ENGINE_API_KEY/,
+    );
+  });
+
   it('refuses to listen on an address that the machine does not have', async () => {
     const elsewhere = readConfig({ ...config.env, TEMPER_LISTEN: '192.0.2.1' });
     await assert.rejects(
