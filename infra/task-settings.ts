@@ -19,7 +19,7 @@ export const taskVariables = {
       .default('')
       .transform((value) => value.split(',').filter((name) => name !== ''))
       .refine((names) => names.every((name) => /^(?!TEMPER_)[A-Za-z_]\w*$/.test(name)), expected),
-    "variables of this host's environment that tasks may have, by name; see [write a task](../guides/write-a-task.md#variables-of-the-host). What a sandbox is given, its code can read and print",
+    "variables of this host's environment that tasks may have, by name; see [Harbor's fields](../guides/harbor.md#variables-of-the-host). What a sandbox is given, its code can read and print",
     'none',
   ),
 };

@@ -4,6 +4,7 @@ const guides = [
   ['Quick start', 'quick-start'],
   ['Your own repository', 'your-repository'],
   ['Write a task', 'write-a-task'],
+  ["Harbor's fields", 'harbor'],
   ['Data sets', 'data-sets'],
   ['Training runs', 'training-runs'],
   ['A real engine and trainer', 'engine-and-trainer'],

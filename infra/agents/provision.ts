@@ -41,6 +41,12 @@ export async function provisionAgent(
       `the tests of task ${task.id} connect to processes that the agent started (keep_processes), which end with their command in ${provider.kind} sandboxes; use a host with Docker`,
     );
   }
+  if (files.entrypoint !== null && !provider.sharesProcesses) {
+    throw new TemperFailure(
+      'UnsupportedTask',
+      `the image of task ${task.id} starts ${files.entrypoint[0]} (entry point), which ${provider.kind} sandboxes cannot keep running for other commands; use a host with Docker`,
+    );
+  }
   const skills = { task: task.id, skillsDirectory: files.skillsDirectory };
   requireSkills(spec, skills);
   // An interrupted set-up might fail when it is repeated, or give another base commit: start from an empty sandbox.

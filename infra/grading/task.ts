@@ -13,6 +13,8 @@ export interface GradedTask {
   readonly tests: FileTree;
   /** Absolute paths to remove from the image before the set-up. */
   readonly remove: readonly string[];
+  /** The command that runs, as root, for as long as a sandbox of the task; null if there is none. */
+  readonly entrypoint: readonly [string, ...string[]] | null;
   /** The command that says whether a sandbox of the task is ready; null if it has none. */
   readonly healthCheck: HealthCheck | null;
   /** Shell commands to run in the workdir before the base commit is made. */

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 
 /** The parts of a task's Dockerfile that a sandbox can carry out without building an image. */
@@ -6,6 +7,8 @@ export interface Dockerfile {
   readonly workdir: string | null;
   /** The target of `COPY workspace`, or null when there is no such line. */
   readonly workspaceTarget: string | null;
+  /** The command that its container starts with, and that gets what else is to run as arguments; null if it has none. */
+  readonly entrypoint: readonly string[] | null;
   /** The other instructions, which need a build. */
   readonly buildOnly: readonly string[];
 }
@@ -16,9 +19,10 @@ const withoutEffect = new Set(['LABEL', 'CMD', 'ENTRYPOINT', 'EXPOSE', 'MAINTAIN
 export function readDockerfile(source: string): Dockerfile {
   let base: string | null = null;
   let workdir: string | null = null;
+  let entrypoint: Dockerfile['entrypoint'] = null;
   let workspaceTarget: string | null = null;
   const buildOnly: string[] = [];
-  const stages = new Map<string, string | null>();
+  const stages = new Map<string, Pick<Dockerfile, 'workdir' | 'entrypoint'>>();
   let stage = '';
   for (const { keyword, rest, line } of instructions(source)) {
     const copy = keyword === 'COPY' ? /^(?:\.\/)?workspace\/?\s+(\S+)$/.exec(rest) : null;
@@ -27,18 +31,33 @@ export function readDockerfile(source: string): Dockerfile {
       if (base === null && /^\S+$/.test(rest)) base = rest;
       else buildOnly.push(line);
       base ??= rest;
-      stages.set(stage, workdir);
+      stages.set(stage, { workdir, entrypoint });
       const [image = '', , name = ''] = rest.split(/\s+/).filter((word) => !word.startsWith('--'));
-      workdir = stages.get(image.toLowerCase()) ?? null;
+      ({ workdir, entrypoint } = stages.get(image.toLowerCase()) ?? { workdir: null, entrypoint: null });
       stage = name.toLowerCase();
-    } else if (keyword === 'WORKDIR') workdir = absolute(workdir, rest);
+    } else if (keyword === 'ENTRYPOINT') entrypoint = commandIn(rest);
+    else if (keyword === 'WORKDIR') workdir = absolute(workdir, rest);
     else if (target !== undefined && workspaceTarget === null) workspaceTarget = absolute(workdir, target);
     else if (keyword === 'RUN' ? !onlyGit(rest) : !withoutEffect.has(keyword)) buildOnly.push(line);
   }
   if (base === null || base === '') {
     throw new TemperFailure('MalformedTask', 'environment/Dockerfile: expected a line FROM <image>, got none');
   }
-  return { base, workdir, workspaceTarget, buildOnly };
+  return { base, workdir, workspaceTarget, entrypoint, buildOnly };
+}
+
+const words = z.array(z.string());
+
+/** Reads a command: a list of words, or a text for the shell. Returns null for an empty list. */
+function commandIn(rest: string): readonly string[] | null {
+  if (!rest.startsWith('[')) return ['/bin/sh', '-c', rest];
+  try {
+    const list = words.parse(JSON.parse(rest));
+    return list.length === 0 ? null : list;
+  } catch {
+    // A list that is not JSON is a text for the shell, as for the builder.
+    return ['/bin/sh', '-c', rest];
+  }
 }
 
 export interface Instruction {

@@ -16,6 +16,8 @@ export interface TaskParts {
   /** Shell commands that collect hidden tests in an evaluation (see `HarborTask`). */
   readonly hiddenTests?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** The command that runs for as long as a sandbox, in place of the image's entry point. */
+  readonly entrypoint?: readonly string[] | undefined;
   readonly agentTimeoutSec?: number;
   /** Set when agent and tests are root of their container. */
   readonly user?: 'root' | undefined;
@@ -52,6 +54,7 @@ export function harborFiles(parts: TaskParts): FileTree {
       ...(typeof parts.image === 'string' && { docker_image: parts.image }),
       workdir: parts.workdir,
       ...(parts.remove !== undefined && { remove: [...parts.remove] }),
+      ...(parts.entrypoint !== undefined && { entrypoint: [...parts.entrypoint] }),
       setup: [...(parts.setup ?? [])],
       ...(parts.hiddenTests !== undefined && parts.hiddenTests.length > 0 && { hidden_tests: [...parts.hiddenTests] }),
       ...(parts.env !== undefined && Object.keys(parts.env).length > 0 && { env: { ...parts.env } }),

@@ -7,6 +7,7 @@ import type { FileEntry, FileTree } from '../sandbox/file-tree.ts';
 import { type BuildContext, imageName } from '../sandbox/image.ts';
 import { builtImageName, readBuildContext } from './build-context.ts';
 import { type Dockerfile, readDockerfile } from './dockerfile.ts';
+import { entrypointOf } from './entrypoint.ts';
 import { type Grading, gradingFile, parseGrading } from './grading-file.ts';
 import { plainDockerfile } from './plain-dockerfile.ts';
 import { agentNetwork, buildNetwork, testNetwork } from './task-network.ts';
@@ -35,8 +36,7 @@ const defaults = { workdir: '/workspace', memoryMb: 2048, diskMb: 2048 } as cons
  */
 export function readHarborTask(tree: FileTree): HarborTask {
   const toml = parseTaskToml(textOf(tree, 'task.toml'));
-  const instruction = textOf(tree, 'instruction.md');
-  if (instruction.trim() === '') throw malformed('instruction.md', 'the text of the task', 'an empty file');
+  const instruction = instructionOf(tree);
   textOf(tree, 'tests/test.sh');
   const { environment } = toml;
   rejectCompose(tree);
@@ -54,7 +54,8 @@ export function readHarborTask(tree: FileTree): HarborTask {
       'some',
     );
   }
-  requireGradable(toml, grading !== null);
+  const entrypoint = entrypointOf(environment.entrypoint, dockerfile?.entrypoint ?? null);
+  requireGradable(toml, { logged: grading !== null, hasEntrypoint: entrypoint !== null });
   const ofTests = testNetwork(toml, { judgedByLog: grading !== null });
   const named = environment.docker_image ?? unmodifiedBase(dockerfile);
   const build = named === null ? readBuild(tree, toml) : null;
@@ -62,11 +63,7 @@ export function readHarborTask(tree: FileTree): HarborTask {
     description: {
       ...(build === null ? nameOf(named ?? '') : { image: builtImageName(build), imageFrom: 'dockerfile' as const }),
       workdir,
-      agentTimeoutSec: toml.agent.timeout_sec ?? null,
-      evaluationTimeoutSec: toml.verifier.timeout_sec ?? null,
-      cpus: environment.cpus,
-      memoryMb: environment.memory_mb ?? environment.memory ?? defaults.memoryMb,
-      diskMb: environment.storage_mb ?? environment.storage ?? defaults.diskMb,
+      ...limitsOf(toml),
       ...(toml.grading.sandbox === 'same' && { gradedIn: toml.grading.sandbox }),
       ...(asRoot(toml) && { user: 'root' as const }),
       ...(toml.tools.host.length > 0 && { hostTools: toml.tools.host }),
@@ -75,6 +72,7 @@ export function readHarborTask(tree: FileTree): HarborTask {
     },
     instruction,
     build,
+    entrypoint,
     healthCheck: healthCheckOf(toml),
     skillsDirectory: environment.skills_dir === undefined ? null : posix.resolve(workdir, environment.skills_dir),
     workspace: build === null ? subtree(tree, 'environment/workspace/') : new Map(),
@@ -98,6 +96,20 @@ export function readHarborTask(tree: FileTree): HarborTask {
   };
 }
 
+function instructionOf(tree: FileTree): string {
+  const instruction = textOf(tree, 'instruction.md');
+  if (instruction.trim() === '') throw malformed('instruction.md', 'the text of the task', 'an empty file');
+  return instruction;
+}
+
+const limitsOf = ({ agent, verifier, environment }: TaskToml) => ({
+  agentTimeoutSec: agent.timeout_sec ?? null,
+  evaluationTimeoutSec: verifier.timeout_sec ?? null,
+  cpus: environment.cpus,
+  memoryMb: environment.memory_mb ?? environment.memory ?? defaults.memoryMb,
+  diskMb: environment.storage_mb ?? environment.storage ?? defaults.diskMb,
+});
+
 function healthCheckOf({ environment: { healthcheck: given } }: TaskToml): HealthCheck | null {
   if (given === undefined) return null;
   return {
@@ -119,7 +131,10 @@ const readBuild = (tree: FileTree, toml: TaskToml): BuildContext => ({
 });
 
 /** Rejects ways to run the tests that exclude each other. */
-function requireGradable(toml: TaskToml, logged: boolean): void {
+function requireGradable(
+  toml: TaskToml,
+  { logged, hasEntrypoint }: { readonly logged: boolean; readonly hasEntrypoint: boolean },
+): void {
   const { grading, environment } = toml;
   const clash = (field: string, expected: string): TemperFailure =>
     malformed('task.toml', `no grading.${field}, since ${expected}`, 'it');
@@ -142,6 +157,12 @@ function requireGradable(toml: TaskToml, logged: boolean): void {
   ] as const;
   const [, reason] = needsFresh.find(([needed]) => needed) ?? [];
   if (reason !== undefined) throw clash('sandbox = "same"', reason);
+  if (hasEntrypoint && asRoot(toml) && !keepsProcesses) {
+    throw clash(
+      'sandbox = "same" without keep_processes = true',
+      "what runs as root ends with the agent, and so would the image's entry point",
+    );
+  }
 }
 
 /** The base image of a Dockerfile that adds nothing to it, or null when the image must be built. */

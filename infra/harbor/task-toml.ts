@@ -104,6 +104,8 @@ const taskToml = z.looseObject({
       remove: z
         .array(z.string().startsWith('/', { error: 'expected an absolute path' }), { error: 'expected absolute paths' })
         .default([]),
+      /** A field of temper's own: the command that runs for as long as a sandbox, in place of the image's entry point. */
+      entrypoint: z.array(z.string({ error: 'expected a list of words' })).optional(),
       /** A field of temper's own: shell commands that run in the workdir before the base commit is made. */
       setup: z.array(z.string({ error: 'expected a shell command' })).default([]),
       /** A field of temper's own: shell commands that collect hidden tests (see `GradedTask`). */

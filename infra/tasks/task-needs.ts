@@ -44,6 +44,10 @@ export const needs = {
     what: 'their tests need them: any sandbox but a local one',
     isNeeded: ({ keepProcesses }) => keepProcesses,
   },
+  "the image's entry point": {
+    what: 'it runs beside the agent and its tests: any sandbox but a local one',
+    isNeeded: ({ entrypoint }) => entrypoint !== null,
+  },
   'image pull': {
     what: 'their image comes from a registry',
     isNeeded: ({ description }) => description.imageFrom === 'registry',

@@ -39,6 +39,12 @@ COPY --chmod=755 <<'EOF' /usr/local/bin/make-answer
 #!/bin/sh
 echo right >/made/answer
 EOF
+COPY --chmod=755 <<'EOF' /usr/local/bin/start
+#!/bin/sh
+echo "$@" >/tmp/started
+exec "$@"
+EOF
+ENTRYPOINT ["start"]
 RUN --mount=type=cache,target=/cache <<EOF
 set -e
 mkdir /made
@@ -57,7 +63,7 @@ HEALTHCHECK --interval=1s CMD touch /tmp/checked
       toml,
       workspace: { 'answer.txt': 'wrong\n', '../Dockerfile': dockerfile },
       solve:
-        'cp /made/answer /workspace/answer.txt; test "$ANSWER_FROM" = image && test ! -e /tmp/checked && grep -F \'$HOME\' /made/python',
+        'cp /made/answer /workspace/answer.txt; test "$ANSWER_FROM" = image && test ! -e /tmp/checked && grep -F \'$HOME\' /made/python && grep "sleep infinity" /tmp/started',
       test: `test -s /made/answer || exit 1\n${answerTest}`,
     });
     const run = (agent: string) => rollouts.run(`built-${agent}`, { task, agent, sandbox: 'docker' });

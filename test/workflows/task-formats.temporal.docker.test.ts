@@ -23,6 +23,14 @@ const harborTasks: Readonly<Record<string, HarborTaskFiles>> = {
     solve: 'wc -l </tmp/tries >answer.txt',
     test: rewarding('[ "$(cat answer.txt)" -ge 3 ]'),
   },
+  'a service that its image starts': {
+    toml: `${environment}entrypoint = ["python3", "-m", "http.server", "8124", "--bind", "127.0.0.1", "--directory", "/usr/share"]
+healthcheck = { command = "python3 -c 'import urllib.request as r; r.urlopen(\\"http://127.0.0.1:8124\\")'", interval_sec = 0.2, retries = 100 }\n`,
+    solve: `python3 -c 'import urllib.request as r; print(r.urlopen("http://127.0.0.1:8124").status)' >answer.txt`,
+    test: rewarding(
+      `[ "$(cat answer.txt)" = "$(python3 -c 'import urllib.request as r; print(r.urlopen("http://127.0.0.1:8124").status)')" ]`,
+    ),
+  },
   'variables of the host': {
     toml: `${environment}env = { NAME = "\${TASK_NAME}", MODEL = "\${TASK_MODEL:-small}" }\n[verifier.env]\nTOLD = "\${TASK_NAME}"\n`,
     solve: 'echo "$NAME $MODEL" >answer.txt',

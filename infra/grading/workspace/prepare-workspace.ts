@@ -3,6 +3,7 @@ import type { FileTree } from '../../sandbox/files.ts';
 import type { PutFiles, Sandbox } from '../../sandbox/sandbox.ts';
 import type { GradedTask } from '../task.ts';
 import { commitScript } from './base-commit-script.ts';
+import { requireEntrypoint, startEntrypoint } from './entrypoint.ts';
 import { awaitHealthy } from './health-check.ts';
 import { gatherHiddenTests } from './hidden-tests.ts';
 import { keepBase } from './kept-base.ts';
@@ -48,6 +49,7 @@ export async function prepareWorkspace(
   for (const files of placed ? [] : workspaceFiles(task, workdir)) await sandbox.putFiles(files, signal);
   const deadlineMs = Date.now() + setupMs;
   await removePaths(sandbox, task.remove, signal);
+  await startEntrypoint(sandbox, task, workdir, signal);
   if (task.healthCheck !== null) {
     await awaitHealthy(sandbox, task.healthCheck, { workdir, env: task.env, deadlineMs }, signal);
   }
@@ -67,6 +69,7 @@ export async function prepareWorkspace(
   if (!/^[0-9a-f]{40,64}$/.test(baseCommit)) {
     throw new TemperFailure('SetupFailed', `expected a commit id in ${workdir}, got ${JSON.stringify(baseCommit)}`);
   }
+  await requireEntrypoint(sandbox, task);
   if (keep) await keepBase(sandbox, workdir, signal);
   return { baseCommit };
 }

@@ -108,6 +108,7 @@ export const workspaceTask = (workspace: FileTree, setup: readonly string[] = []
   solutionEnv: {},
   grading: null,
   laterVersion: null,
+  entrypoint: null,
   healthCheck: null,
   skillsDirectory: null,
   keepsOutside: false,

@@ -11,6 +11,10 @@ export interface ComposedContainer {
   readonly dockerfile: string;
   readonly workdir: string | null;
   readonly env: Readonly<Record<string, string>>;
+  /** The command that starts something, or null if it only waits. */
+  readonly command: readonly string[] | null;
+  /** The entry point that replaces the image's; undefined if that stays. */
+  readonly entrypoint: readonly string[] | undefined;
   readonly limits: ContainerLimits;
   /** Files and directories of the task's own folder, in the order in which they are mounted. */
   readonly mounts: readonly Mount[];
@@ -29,6 +33,7 @@ const service = z.looseObject(
     image: z.string({ error: 'expected the name of an image' }).optional(),
     build: build.optional(),
     command: words.nullish(),
+    entrypoint: words.nullish(),
     working_dir: z.string({ error: 'expected a path' }).optional(),
     environment: z
       .union([z.array(z.string()), z.record(z.string(), scalar)], { error: 'expected variables' })
@@ -48,6 +53,7 @@ const serviceKeys = [
   'image',
   'build',
   'command',
+  'entrypoint',
   'working_dir',
   'environment',
   'volumes',
@@ -95,9 +101,6 @@ export function readCompose(
   requireKnown(container, serviceKeys, (key) =>
     reject(`${at}.${key}`, 'a key that a sandbox supports', JSON.stringify(container[key]) ?? 'some'),
   );
-  const command = [container.command ?? []].flat().join(' ');
-  if (command !== '' && !waitingCommand.test(command))
-    throw reject(`${at}.command`, 'a command that only waits', command);
   const refuse: Reject = (field, expected, got) => reject(`${at}.${field}`, expected, got);
   const fill = (text: string, field: string): string =>
     substitute(text, variables, (variable) => refuse(field, 'only variables of the harness', `$${variable}`));
@@ -110,9 +113,23 @@ export function readCompose(
         return [key, fill(value, `environment.${key}`)];
       }),
     ),
+    command: commandOf(container.command, (text) => fill(text, 'command')),
+    entrypoint:
+      container.entrypoint == null ? undefined : wordsOf(container.entrypoint, (text) => fill(text, 'entrypoint')),
     limits: limitsOf(container, fill, refuse),
     mounts: container.volumes.flatMap((volume) => readMount(volume, fill, refuse) ?? []),
   };
+}
+
+type Fill = (text: string) => string;
+
+/** Returns the words of a command; a text is left to the shell. */
+const wordsOf = (command: string | readonly string[], fill: Fill): readonly string[] =>
+  typeof command === 'string' ? ['/bin/sh', '-c', fill(command)] : command.map(fill);
+
+function commandOf(command: Service['command'], fill: Fill): readonly string[] | null {
+  const text = [command ?? []].flat().join(' ');
+  return command == null || text === '' || waitingCommand.test(text) ? null : wordsOf(command, fill);
 }
 
 function requireKnown(

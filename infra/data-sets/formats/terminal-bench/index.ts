@@ -28,6 +28,8 @@ const withoutCompose: ComposedContainer = {
   dockerfile: defaultDockerfile,
   workdir: null,
   env: {},
+  command: null,
+  entrypoint: undefined,
   limits: {},
   mounts: [],
 };
@@ -65,6 +67,7 @@ export const terminalBench = directoryFormat({
       image: imageOf(tree, { image, dockerfile, mounts }),
       workdir,
       env: container.env,
+      entrypoint: entrypointOf(container, described),
       ...container.limits,
       diskMb,
       agentTimeoutSec: task.agentTimeoutSec,
@@ -104,6 +107,14 @@ function workdirOf(dockerfile: string | null): string | null {
   if (dockerfile === null) return null;
   const { workdir, base } = readDockerfile(plainDockerfile(dockerfile).source);
   return workdir ?? knownWorkdirs.find(([image]) => image.test(base))?.[1] ?? null;
+}
+
+/** The command that runs for as long as the container, where the compose file changes that of the image. */
+function entrypointOf({ entrypoint, command }: ComposedContainer, dockerfile: string | null) {
+  if (entrypoint === undefined && command === null) return undefined;
+  const first =
+    entrypoint ?? (dockerfile === null ? [] : (readDockerfile(plainDockerfile(dockerfile).source).entrypoint ?? []));
+  return [...first, ...(command ?? [])];
 }
 
 /** The script that solves the task, or types its solution; null if there is none. */
