@@ -87,6 +87,8 @@ export interface Config {
   readonly upstreams: string;
   /** Modules with the user's own agents: absolute paths, or packages. */
   readonly agents: readonly string[];
+  /** Modules with host tools: absolute paths, or packages. */
+  readonly tools: readonly string[];
   /** The file with the price table; null if none is named. */
   readonly prices: string | null;
   readonly trainer: { readonly requestTokens: number };
@@ -170,6 +172,7 @@ export function readConfig(source: Environment = process.env): Config {
     pools: resolve(env.TEMPER_ENGINES ?? join(home, 'engines.json')),
     upstreams: resolve(env.TEMPER_UPSTREAMS ?? join(home, 'upstreams.json')),
     agents: env.TEMPER_AGENTS.map((named) => (/^\.{0,2}\//.test(named) ? resolve(named) : named)),
+    tools: env.TEMPER_TOOLS.map((named) => (/^\.{0,2}\//.test(named) ? resolve(named) : named)),
     prices: env.TEMPER_PRICES === undefined ? null : resolve(env.TEMPER_PRICES),
     trainer: { requestTokens: env.TEMPER_TRAINER_REQUEST_TOKENS },
     checkpoints,

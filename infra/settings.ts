@@ -248,6 +248,11 @@ export const environment = z.object({
     'modules with agents of your own, separated by commas: paths (`./my-agent.mjs`) or npm packages that are installed in the working directory or beside temper. Give all processes of a stack the same value',
     'none',
   ),
+  TEMPER_TOOLS: setting(
+    list(),
+    'modules with host tools of your own, separated by commas: paths (`./my-tools.mjs`) or npm packages that are installed in the working directory or beside temper. They run in the gateway. Give all processes of a stack the same value',
+    'none',
+  ),
   TEMPER_TASK_ROOTS: setting(
     list(),
     'directories that `harbor:` addresses and data sets may point into, separated by commas',

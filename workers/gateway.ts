@@ -3,8 +3,11 @@ import type { Config } from '../infra/config.ts';
 import { createEnginePools } from '../infra/engine/pools.ts';
 import { startGateway } from '../infra/gateway/server.ts';
 import { requireSharedJournals } from '../infra/gateway/sessions/journal-directory.ts';
+import { loadOwnTools } from '../infra/gateway/tools/own-tools.ts';
+import { createToolbox } from '../infra/gateway/tools/toolbox.ts';
 import { createPolicyEngines } from '../infra/gateway/turns/policy-engines.ts';
 import { createUpstreams } from '../infra/gateway/upstream/upstreams.ts';
+import { createBundles } from '../infra/harbor/bundle.ts';
 import { leaseMsOf } from '../infra/hosts/lease-times.ts';
 import { openStackKeys } from '../infra/stack.ts';
 import { openLease } from './claim-host.ts';
@@ -34,6 +37,8 @@ export async function runGateway(config: Config, signal: AbortSignal, name: stri
       else log.warn(event, 'engine out of service');
     },
   });
+  const toolbox = createToolbox(await loadOwnTools(config.tools));
+  const bundles = createBundles(shared.blobs);
   const gateway = await startGateway({
     name,
     sockets: config.paths.gatewaySockets,
@@ -45,6 +50,8 @@ export async function runGateway(config: Config, signal: AbortSignal, name: stri
     upstreams: createUpstreams(config.upstreams, config.env),
     modelDir: config.modelDir,
     stackKeys,
+    toolbox,
+    taskFiles: async (bundle) => (await bundles.open(bundle)).toolFiles,
     engineGraceMs,
     seeds: config.engine.seeds,
     log: (event) => (event.kind === 'turn' ? log.debug(event) : log.warn(event)),

@@ -141,6 +141,8 @@ export interface SessionActivities {
 /** The settings of the session to open. */
 export interface OpenTrace extends SessionSettings {
   readonly branches: BranchRule;
+  /** The task, if the agent may call host tools. */
+  readonly task?: Pick<Task, 'id' | 'bundle'>;
   readonly epoch: RolloutEpoch;
   /** Milliseconds from now after which the session is dropped. */
   readonly lifetimeMs: number;

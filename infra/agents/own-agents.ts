@@ -1,12 +1,10 @@
-import { createRequire } from 'node:module';
-import { isAbsolute, join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import { errorMessage } from '../../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { oneOf } from '../../workflows/contracts/input.ts';
 import { sandboxKinds } from '../../workflows/contracts/sandbox-kinds.ts';
 import { branchRule } from '../../workflows/contracts/trace.ts';
+import { loadModule } from '../load-module.ts';
 import type { AgentSpec } from './agent.ts';
 import type { homeFiles, withInstruction } from './cli.ts';
 import { commonNames, optionsSchema } from './options.ts';
@@ -39,28 +37,10 @@ export interface OwnAgent {
 export const loadOwnAgents = (named: readonly string[]): Promise<readonly OwnAgent[]> =>
   Promise.all(named.map(async (from) => ({ from, module: await importModule(from) })));
 
-async function importModule(from: string): Promise<unknown> {
-  const imported: unknown = await import(locate(from)).catch((cause: unknown) => {
-    throw refusal(
-      from,
-      `it cannot be loaded (${errorMessage(cause)}); name a module by its path, or a package that is installed in the working directory or beside temper`,
-    );
+const importModule = (from: string): Promise<unknown> =>
+  loadModule(from, 'the spec of an agent').catch((error: unknown) => {
+    throw refusal(from, errorMessage(error));
   });
-  const parsed = z.looseObject({ default: z.unknown().optional() }).parse(imported);
-  if (parsed.default === undefined)
-    throw refusal(from, 'expected a default export with the spec of an agent, got none');
-  return parsed.default;
-}
-
-/** Finds a package from the working directory, and else lets Node find it from here. */
-function locate(from: string): string {
-  if (isAbsolute(from)) return pathToFileURL(from).href;
-  try {
-    return pathToFileURL(createRequire(join(process.cwd(), 'package.json')).resolve(from)).href;
-  } catch {
-    return from;
-  }
-}
 
 const specOf = z.custom<AgentSpec>();
 const functionOf = z.custom((value) => typeof value === 'function', { error: 'expected a function' });
@@ -74,6 +54,7 @@ const shape = z.looseObject(
     usesModel: boolean,
     needsSolution: boolean,
     branches: branchRule.optional(),
+    takesHostTools: boolean.optional(),
     sandboxes: z.array(oneOf(sandboxKinds), { error: 'expected a list of kinds of sandbox' }).min(1).optional(),
     loader: z.string({ error: 'expected a path' }).optional(),
     skills: z.string({ error: 'expected a path' }).optional(),

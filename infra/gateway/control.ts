@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { blobRef } from '../../workflows/contracts/blob.ts';
 import type { ModelUse } from '../../workflows/contracts/cost.ts';
 import { type PolicyRef, policyRef } from '../../workflows/contracts/policy.ts';
 import { sessionSettings } from '../../workflows/contracts/rollout.ts';
@@ -75,6 +76,7 @@ export const openSession = sessionSettings.extend({
     .readonly()
     .optional()
     .describe('The lost hosts that had the session before, in order; absent if none had.'),
+  task: z.object({ id: z.string(), bundle: blobRef }).optional().describe('The task, for sessions with host tools.'),
   upstream: upstream.optional().describe('The upstream model that answers instead of the policy.'),
 });
 export type OpenSession = Readonly<z.output<typeof openSession>>;

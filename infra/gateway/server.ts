@@ -16,6 +16,7 @@ import { createPeers } from './peers.ts';
 import { createPresence, type Presence } from './sessions/presence.ts';
 import { createSessions, type Sessions } from './sessions/sessions.ts';
 import { type GatewaySockets, socketOf } from './sockets.ts';
+import type { TaskFiles } from './tools/task-files.ts';
 import { createToolbox, type Toolbox } from './tools/toolbox.ts';
 import type { PolicyEngines } from './turns/policy-engines.ts';
 import type { Upstreams } from './upstream/upstreams.ts';
@@ -37,6 +38,8 @@ export interface GatewayOptions {
   readonly lease?: Lease;
   /** The tools that sessions may offer. Default: temper's own. */
   readonly toolbox?: Toolbox;
+  /** Reads what tasks have for host tools. Default: nothing. */
+  readonly taskFiles?: TaskFiles;
   readonly log: (event: GatewayEvent) => void;
   /** The time that a turn waits for an engine that is away. */
   readonly engineGraceMs: number;
@@ -111,6 +114,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     sharedJournals: options.sharedJournals ?? null,
     idleMs: options.idleMs ?? limits.idleMs,
     toolbox: options.toolbox ?? createToolbox(),
+    taskFiles: options.taskFiles ?? (async () => new Map()),
     onTurn: (session, turn) => log(turnEvent(session, turn)),
     onHostToolFailure: (session, tool, cause) => log({ kind: 'host-tool-failed', session, tool, cause }),
   });

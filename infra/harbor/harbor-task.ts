@@ -17,6 +17,8 @@ import { laterVersion, parseTaskToml, type TaskToml } from './task-toml.ts';
 export interface HarborTask extends GradedTask {
   readonly description: Omit<Task, 'id' | 'bundle'>;
   readonly instruction: string;
+  /** Files below `tools/`, for host tools. No sandbox gets them. */
+  readonly toolFiles: FileTree;
   /** The build of the image, or null when the image has a name. */
   readonly build: BuildContext | null;
   readonly grading: Grading | null;
@@ -71,6 +73,7 @@ export function readHarborTask(tree: FileTree): HarborTask {
       ...(ofTests !== undefined && { testNetwork: ofTests }),
     },
     instruction,
+    toolFiles: subtree(tree, 'tools/'),
     build,
     entrypoint,
     healthCheck: healthCheckOf(toml),

@@ -206,6 +206,7 @@ async function prepare(
         maxTurns,
         maxSampledTokens,
         hostTools,
+        ...(hostTools && { task: { id: task.id, bundle: task.bundle } }),
         lifetimeMs: limits.sessionMs,
         runKey: member?.runKey ?? null,
         group: member?.index ?? null,

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { HostCall } from '../../../workflows/contracts/host-tools.ts';
 import { GatewayError } from '../gateway-error.ts';
 import { limits } from '../limits.ts';
-import type { HostTool } from '../tools/host-tool.ts';
+import type { HostTool, HostToolContext } from '../tools/host-tool.ts';
 import type { HostCallRecord, Journal } from './journal.ts';
 
 /** A request to call a tool. */
@@ -38,6 +38,7 @@ export interface HostCalls {
 export interface HostCallsDeps {
   readonly journal: Journal;
   readonly tools: readonly HostTool[];
+  readonly task: HostToolContext['task'];
   /** Returns the number of turns so far. */
   readonly turns: () => number;
   /** Resolves when the session may act. */
@@ -141,7 +142,7 @@ interface ToolRun {
 
 /** Runs a tool. What the agent did wrong, and a tool that fails, become its text. */
 async function runTool(
-  { tools, onFailure }: Pick<HostCallsDeps, 'tools' | 'onFailure'>,
+  { tools, task, onFailure }: Pick<HostCallsDeps, 'tools' | 'task' | 'onFailure'>,
   { name, given, calls }: ToolRun,
   stop: AbortSignal,
 ): Promise<Said> {
@@ -158,7 +159,7 @@ async function runTool(
   const limit = AbortSignal.timeout((tool.timeoutSec ?? limits.hostCallSec) * 1000);
   const signal = AbortSignal.any([stop, limit]);
   try {
-    const result = await Promise.race([tool.call(parsed.data, { calls, signal }), aborted(signal)]);
+    const result = await Promise.race([tool.call(parsed.data, { task, calls, signal }), aborted(signal)]);
     return { arguments: args, result: String(result).slice(0, limits.hostCallCharacters) };
   } catch (error) {
     stop.throwIfAborted();

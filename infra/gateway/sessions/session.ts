@@ -4,6 +4,7 @@ import { type TurnRecord, versionRange } from '../branches/turn-record.ts';
 import type { OpenSession, SessionStatus } from '../control.ts';
 import { GatewayError } from '../gateway-error.ts';
 import type { ModelRequest } from '../model-call.ts';
+import { type TaskFiles, taskOf } from '../tools/task-files.ts';
 import type { Toolbox } from '../tools/toolbox.ts';
 import type { ModelBackend, PlannedTurn } from '../turns/model-backend.ts';
 import { createPolicyBackend, type PolicyBackendDeps } from '../turns/policy-backend.ts';
@@ -58,6 +59,7 @@ export interface Session {
 
 export interface SessionDeps extends PolicyBackendDeps, UpstreamBackendDeps, FenceDeps {
   readonly toolbox: Toolbox;
+  readonly taskFiles: TaskFiles;
   readonly onTurn: (session: string, turn: TurnRecord) => void;
   readonly onHostToolFailure: (session: string, tool: string, error: unknown) => void;
 }
@@ -96,6 +98,7 @@ class LiveSession implements Session {
     this.hostCalls = createHostCalls({
       journal: this.#journal,
       tools: deps.toolbox.find(opened.hostTools ?? []),
+      task: taskOf(opened, deps.taskFiles),
       turns: () => this.turns.length,
       admit: () => this.#admit(),
       onFailure: (tool, error) => deps.onHostToolFailure(opened.session, tool, error),

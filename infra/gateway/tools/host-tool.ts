@@ -23,6 +23,12 @@ export interface HostTool<Shape extends z.ZodRawShape = z.ZodRawShape> {
 
 /** The facts that a tool is called with. */
 export interface HostToolContext {
+  /** The task of the rollout. */
+  readonly task: {
+    readonly id: string;
+    /** Reads a file below `tools/` of the task, which no sandbox gets; null if there is none. */
+    file(path: string): Promise<Uint8Array | null>;
+  };
   /** The earlier calls of the session, in order. A tool keeps its state in them, which survives the gateway. */
   readonly calls: readonly HostCall[];
   /** Aborted when the time limit is over or the gateway stops. */

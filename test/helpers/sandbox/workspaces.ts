@@ -97,6 +97,7 @@ export const workspaceTask = (workspace: FileTree, setup: readonly string[] = []
   },
   build: null,
   instruction: 'none',
+  toolFiles: new Map(),
   workspace,
   tests: new Map(),
   solution: new Map(),

@@ -53,6 +53,7 @@ describe('a request to a session', () => {
         onTurn: () => {},
         toolbox: createToolbox(),
         onHostToolFailure: () => {},
+        taskFiles: async () => new Map(),
         model: { ...gateway.model, tokens: { ...tokens, encode } },
       },
       {
@@ -88,6 +89,7 @@ describe('a request to a session', () => {
         onTurn: () => {},
         toolbox: createToolbox(),
         onHostToolFailure: () => {},
+        taskFiles: async () => new Map(),
         model: { ...gateway.model, tokens: { ...tokens, encode } },
       },
       {

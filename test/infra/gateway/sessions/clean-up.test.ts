@@ -79,6 +79,7 @@ async function sessionsIn(home: string, journalDir: string): Promise<Sessions> {
     onTurn: () => {},
     toolbox: createToolbox(),
     onHostToolFailure: () => {},
+    taskFiles: async () => new Map(),
   });
 }
 

@@ -116,6 +116,7 @@ function sessionOf({ engine, journal }: Told, records: readonly JournalRecord[])
     onTurn: () => {},
     toolbox: createToolbox(),
     onHostToolFailure: () => {},
+    taskFiles: async () => new Map(),
   };
   const append = async (record: JournalRecord): Promise<void> => {
     await tick();
