@@ -45,6 +45,7 @@ export interface Config {
   readonly lanes: number;
   /** The variables of this host's environment that tasks may have. */
   readonly taskVariables: HostVariables;
+  readonly snapshotMb: number;
   /** Limits of a Docker host; 0 pulls or builds disable them, 0 GB of disk means no limit. */
   readonly docker: {
     readonly pulls: number;
@@ -151,6 +152,7 @@ export function readConfig(source: Environment = process.env): Config {
     createsPerSecond: env.TEMPER_CREATES_PER_SECOND ?? null,
     evaluations: env.TEMPER_EVALUATIONS ?? usual.evaluations,
     lanes: env.TEMPER_LANES ?? usual.lanes,
+    snapshotMb: env.TEMPER_SNAPSHOT_MB,
     taskVariables: valuesOf(env.TEMPER_TASK_VARIABLES, source),
     docker: dockerFrom(env),
     e2b: e2bFrom(env, home),

@@ -110,6 +110,7 @@ export const environment = z.object({
     'heavy stages of each kind (provisioning, capture of diffs, release) that run at once on this host; the others wait in the queue, and the host lowers the number by itself while it is overloaded',
     'twice the cores, at least 4, or `32` with remote sandboxes',
   ),
+  TEMPER_SNAPSHOT_MB: setting(wholeNumber(1, 2048).default(2048), 'most MB of changed files in one snapshot'),
   TEMPER_PULLS: setting(wholeNumber(0, 100).default(3), 'images pulled at once; `0` disables pulling'),
   TEMPER_BUILDS: setting(wholeNumber(0, 100).default(2), 'images built at once; `0` disables building'),
   TEMPER_CREATES: setting(

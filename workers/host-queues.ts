@@ -71,7 +71,7 @@ export function hostQueues(
       ...common,
       ...inLane(lanes.capture),
       taskQueue: captureQueue(host.name),
-      activities: { captureDiff: agent.captureDiff },
+      activities: { captureDiff: agent.captureDiff, captureSnapshot: agent.captureSnapshot },
     },
     {
       ...common,

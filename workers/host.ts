@@ -223,6 +223,7 @@ export async function openHost(
     channel: config.channel,
     network,
     holdMs: config.hostHoldMs,
+    snapshotBytes: config.snapshotMb * 2 ** 20,
     secretOf: (session) => secretOf(key, session),
     pathOf: (kind) => (kind === 'local' ? localPath : null),
     evaluationMounts: async (kind) => (kind === 'local' ? [await runtime.prepare()] : []),

@@ -64,6 +64,8 @@ export const provisioningOn = (host: string): Proxied<Pick<HostActivities, 'prov
 
 export const capturingOn = (host: string): Proxied<Pick<HostActivities, 'captureDiff'>> =>
   proxyActivities<HostActivities>({ taskQueue: captureQueue(host), ...timeouts.heavy });
+export const capturingAllOn = (host: string): Proxied<Pick<HostActivities, 'captureSnapshot'>> =>
+  proxyActivities<HostActivities>({ taskQueue: captureQueue(host), ...timeouts.snapshot });
 
 /** The sessions of a host. Rollouts that began under 0.4.0 have theirs at the gateways of the same machine. */
 export const sessionsOn = (host: string): Proxied<Pick<SessionActivities, 'openTrace' | 'closeTrace'>> =>

@@ -106,6 +106,8 @@ export const timeouts = {
   host: { ...host, scheduleToStartTimeout: '5m' },
   /** Heavy stages, which wait for a place in their lane, however long that takes. */
   heavy: { ...host, scheduleToStartTimeout: inspectAfter },
+  /** The capture of gigabytes. It begins again with each attempt, so there are few. */
+  snapshot: { ...host, scheduleToStartTimeout: inspectAfter, startToCloseTimeout: '30m', retry: retry(6, '1s', '30s') },
   /**
    * A pull or a build may take long; the activity itself ends one that makes no progress. A dead worker is noticed by its
    * heartbeats. The stage is retried for four minutes, because a registry may be away.

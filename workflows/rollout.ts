@@ -188,6 +188,7 @@ function toResult(input: RolloutInput, task: string, progress: Progress, ending:
     failure: ending.failure ?? null,
     trace: produced?.trace ?? null,
     diff: produced?.diff ?? null,
+    ...(produced?.snapshot !== undefined && { snapshot: produced.snapshot }),
     verdict: ending.verdict ?? null,
     agentLog: produced?.end.log ?? null,
     ...(produced?.answer !== undefined && { answer: produced.answer }),

@@ -13,6 +13,7 @@ import { atBoundary, cancelRequested, joinAtBoundary } from '../boundary.ts';
 import { sendHeartbeatsNow } from '../heartbeats.ts';
 import type { AgentEnd, AwaitAgent, HostActivities } from '../interfaces/host.ts';
 import { capture, captureAtOnce } from './capture.ts';
+import { captureSnapshot } from './capture-snapshot.ts';
 import { agentKey, attachAgentSandbox, type Host } from './host.ts';
 import type { Lane } from './lane.ts';
 import { hasNetwork, type OpenEgress, openEgress } from './network.ts';
@@ -22,7 +23,7 @@ import { startAgent, startThenWait } from './start-agent.ts';
 export function createAgentActivities(
   host: Host,
   captures?: Lane,
-): Pick<HostActivities, 'startAgent' | 'awaitAgent' | 'deliverCancel' | 'captureDiff'> {
+): Pick<HostActivities, 'startAgent' | 'awaitAgent' | 'deliverCancel' | 'captureDiff' | 'captureSnapshot'> {
   return {
     startAgent: (input) =>
       atBoundary(async (signal) => {
@@ -35,6 +36,7 @@ export function createAgentActivities(
         : startAndAwait(host, { ...input, start: input.start }, captures),
     deliverCancel: async () => sendHeartbeatsNow(Context.current().info.workflowExecution?.runId ?? ''),
     captureDiff: (input) => joinAtBoundary((signal, report) => capture(host, input, { report, signal })),
+    captureSnapshot: (input) => joinAtBoundary((signal) => captureSnapshot(host, input, signal)),
   };
 }
 

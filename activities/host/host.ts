@@ -59,6 +59,8 @@ export interface Host {
   readonly network: HostNetwork;
   /** The time for which a relay holds its agent's model calls while no host carries them. */
   readonly holdMs: number;
+  /** The limit of all files that an agent changed, for tests that get them. */
+  readonly snapshotBytes: number;
   /** Derives the secret of a gateway session here, so that it never travels. */
   secretOf(session: string): string;
   /** Runtimes that the tests need and the image lacks. */

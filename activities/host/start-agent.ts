@@ -1,4 +1,5 @@
 import { ApplicationFailure, Context } from '@temporalio/activity';
+import type { AgentCommand } from '../../infra/agents/agent.ts';
 import { networkVariables } from '../../infra/agents/network-variables.ts';
 import { channelVariable, holdVariable } from '../../infra/agents/relay/protocol.ts';
 import { throughEgress } from '../../infra/agents/relay.ts';
@@ -20,19 +21,11 @@ const firstReportMs = 1000;
 
 /** Starts the agent in its sandbox, unless it was started already. Returns the sandbox, too. */
 export async function startAgent(host: Host, input: StartAgent & Pick<AgentSandbox, 'adoptedAs'>, signal: AbortSignal) {
-  const { epoch, task, maxTurns } = input;
+  const { task } = input;
   const spec = host.agent(input.agent, input.agentOptions);
   const sandbox = await attachAgentSandbox(host, input);
-  const { instruction, env, solutionEnv } = await host.tasks.open(task);
-  const command = spec.command({
-    instruction,
-    workdir: task.workdir,
-    baseUrl: spec.usesModel ? gatewayUrl : null,
-    secret: spec.usesModel ? host.secretOf(sessionId(epoch)) : null,
-    maxTurns,
-    contextLength: input.contextLength,
-    hostTools: input.hostTools ?? [],
-  });
+  const { env, solutionEnv } = await host.tasks.open(task);
+  const command = await agentCommand(host, input);
   const isNetworked = hasNetwork(task.network);
   const [program, ...args] = isNetworked && !spec.usesModel ? throughEgress(command.argv) : command.argv;
   if (program === undefined) throw new TemperFailure('UnknownAgent', `agent ${spec.name} has an empty command`);
@@ -60,6 +53,22 @@ export async function startAgent(host: Host, input: StartAgent & Pick<AgentSandb
     signal,
   );
   return { started, sandbox };
+}
+
+/** Returns the command of an agent, with the files that it is started with. */
+export async function agentCommand(host: Host, input: Omit<StartAgent, 'kind'>): Promise<AgentCommand> {
+  const { epoch, task, agent, agentOptions, maxTurns, contextLength, hostTools = [] } = input;
+  const spec = host.agent(agent, agentOptions);
+  const { instruction } = await host.tasks.open(task);
+  return spec.command({
+    instruction,
+    workdir: task.workdir,
+    baseUrl: spec.usesModel ? gatewayUrl : null,
+    secret: spec.usesModel ? host.secretOf(sessionId(epoch)) : null,
+    maxTurns,
+    contextLength,
+    hostTools,
+  });
 }
 
 /** An agent that was started, and the reports that say so. */

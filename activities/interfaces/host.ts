@@ -8,6 +8,7 @@ import type { StopReason } from '../../workflows/contracts/outcome.ts';
 import type { PolicyRef } from '../../workflows/contracts/policy.ts';
 import type { AgentOptions, SessionSettings } from '../../workflows/contracts/rollout.ts';
 import type { SandboxChoice, SandboxKind } from '../../workflows/contracts/sandbox-kinds.ts';
+import type { Snapshot } from '../../workflows/contracts/snapshot.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import type { BranchRule, TraceSummary } from '../../workflows/contracts/trace.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
@@ -51,6 +52,8 @@ export interface HostActivities {
   /** Makes the activities that run here for the calling workflow ask the server at once whether they are cancelled. */
   deliverCancel(): Promise<void>;
   captureDiff(input: CaptureDiff): Promise<Diff>;
+  /** Stores all that the agent changed in its sandbox, for tests that get that. */
+  captureSnapshot(input: CaptureSnapshot): Promise<Snapshot>;
   /** Runs the tests in the agent's own sandbox, once the agent has ended. */
   evaluateInPlace(input: EvaluationInPlace): Promise<Verdict>;
 }
@@ -121,6 +124,9 @@ export interface CaptureDiff {
   /** The fencing token under which this host has adopted the sandbox; absent if it made it. */
   readonly adoptedAs?: string;
 }
+
+/** The capture of a snapshot, with what the agent was started with: the files of that are left out. */
+export type CaptureSnapshot = Pick<CaptureDiff, 'epoch' | 'kind' | 'adoptedAs'> & Omit<StartAgent, 'epoch' | 'kind'>;
 
 /** The activities around a session, which its host's own gateways have. Rollouts of 0.4.0 ask them of the control worker. */
 export interface SessionActivities {

@@ -4,6 +4,7 @@ const guides = [
   ['Quick start', 'quick-start'],
   ['Your own repository', 'your-repository'],
   ['Write a task', 'write-a-task'],
+  ['Where tests run', 'where-tests-run'],
   ["Harbor's fields", 'harbor'],
   ['Data sets', 'data-sets'],
   ['Training runs', 'training-runs'],

@@ -47,6 +47,12 @@ export async function provisionAgent(
       `the image of task ${task.id} starts ${files.entrypoint[0]} (entry point), which ${provider.kind} sandboxes cannot keep running for other commands; use a host with Docker`,
     );
   }
+  if (files.gradedIn === 'snapshot' && !provider.carriesChanges) {
+    throw new TemperFailure(
+      'UnsupportedTask',
+      `the tests of task ${task.id} get all that the agent changed in its sandbox (grading.sandbox = "snapshot"), which temper cannot carry out of ${provider.kind} sandboxes; use a host with Docker`,
+    );
+  }
   const skills = { task: task.id, skillsDirectory: files.skillsDirectory };
   requireSkills(spec, skills);
   // An interrupted set-up might fail when it is repeated, or give another base commit: start from an empty sandbox.

@@ -40,7 +40,7 @@ export interface DataSetOptions {
   /** Runs the tests of tasks that ask for the agent's own shell in a fresh one. */
   readonly shell?: 'fresh';
   /** Runs the tests in the agent's own sandbox, for formats that let the address decide. */
-  readonly grading?: 'same';
+  readonly grading?: 'same' | 'snapshot';
   /** Keeps what the agent started during those tests. */
   readonly processes?: 'keep';
 }

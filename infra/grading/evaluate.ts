@@ -19,6 +19,7 @@ import { withTimeLimit } from '../time-limit.ts';
 import { solutionsAnswer, withAnswer } from './answer.ts';
 import { emptyDiff } from './capture/capture-diff.ts';
 import { type Judged, judgeDiff, verdictOfEnded } from './judge-diff.ts';
+import { judgeSnapshot } from './snapshot/judge-snapshot.ts';
 import { solve } from './solve.ts';
 import type { GradedTask } from './task.ts';
 import { testDirectory } from './tests/run-logged-tests.ts';
@@ -67,7 +68,8 @@ export async function evaluate(
   const files = await withAnswer(host.store, await host.tasks.open(task), input.answer);
   if (files.gradedIn === 'same') throw needsItsSandbox(task.id);
   const lifetimeMs = input.timeoutMs + evaluationMarginMs;
-  const provider = await host.choose(input.sandbox, task, { filesInImage: files.workspace.size === 0, lifetimeMs });
+  const choice = input.snapshot?.kind ?? input.sandbox;
+  const provider = await host.choose(choice, task, { filesInImage: files.workspace.size === 0, lifetimeMs });
   const image = await prepareImage({ store: host.store, provider }, { task, files }, report, signal);
   const evaluation = { ...input, number, provider, files, image, solve: false };
   if (input.reuseVerdict !== true) return evaluateUncached(host, evaluation, signal);
@@ -117,7 +119,7 @@ export async function attribute(
   const untouched =
     diff.patch.digest === input.diff.patch.digest
       ? invalidReward
-      : (await judgeInFreshSandbox(host, { ...input, diff }, signal)).invalidReward;
+      : (await judgeInFreshSandbox(host, withoutSnapshot({ ...input, diff }), signal)).invalidReward;
   if (untouched === null) return verdict;
   throw new TemperFailure(
     'InvalidReward',
@@ -139,11 +141,8 @@ async function requirePrograms(
   const { task, files } = input;
   if (files.solution.size === 0 || host.solvable.has(task.bundle.digest)) return;
   const diff = await emptyDiff(host.store, input.diff.baseCommit);
-  const reference = await judgeInFreshSandbox(
-    host,
-    { ...input, files: solutionsAnswer(files), diff, solve: true },
-    signal,
-  );
+  const solved = withoutSnapshot({ ...input, files: solutionsAnswer(files), diff, solve: true });
+  const reference = await judgeInFreshSandbox(host, solved, signal);
   if (rewardOf(reference.verdict, 'binary') === 1) host.solvable.add(task.bundle.digest);
   const lacking = missing.filter((name) => reference.missing.includes(name));
   if (lacking.length === 0) return;
@@ -153,7 +152,9 @@ async function requirePrograms(
   );
 }
 
-/** Judges the diff in a sandbox that is removed afterwards. */
+const withoutSnapshot = ({ snapshot: _, ...evaluation }: Evaluation): Evaluation => evaluation;
+
+/** Judges the diff or the snapshot in a sandbox that is removed afterwards. */
 async function judgeInFreshSandbox(host: EvaluationHost, input: Evaluation, signal: AbortSignal): Promise<Judged> {
   const { provider, timeoutMs, number } = input;
   const nameOf = (activityAttempt: number): string => evaluationSandboxName(input.epoch, activityAttempt);
@@ -197,7 +198,7 @@ async function judge(
   name: string,
   signal: AbortSignal,
 ): Promise<Judged> {
-  const { epoch, run, task, diff, timeoutMs, provider, files, image, network } = input;
+  const { epoch, run, task, diff, snapshot, timeoutMs, provider, files, image, network } = input;
   const { workdir, diskMb } = task;
   const spec = sandboxSpec(host, {
     name,
@@ -214,6 +215,9 @@ async function judge(
     files: [...workspaceFiles(files, workdir), ...testDirectory(files)],
   });
   const sandbox = await ensureSandbox(provider, spec, signal);
+  const path = host.pathOf(provider.kind);
+  const subject = subjectOf(input);
+  const judged = { task: files, diff, workdir, diskMb, timeoutMs, path, network: network?.commands, subject };
   const { baseCommit } = await prepareWorkspace(
     sandbox,
     files,
@@ -221,12 +225,11 @@ async function judge(
     signal,
   );
   requireSameBase(input, baseCommit);
-  const path = host.pathOf(provider.kind);
   if (input.solve) await solve(sandbox, files, { workdir, path }, signal);
-  const subject = subjectOf(input);
   network?.carry(sandbox, testAccount(files));
-  const judged = { task: files, diff, workdir, diskMb, timeoutMs, path, network: network?.commands, subject };
-  return judgeDiff(sandbox, host.store, judged, signal);
+  return snapshot === undefined
+    ? judgeDiff(sandbox, host.store, judged, signal)
+    : judgeSnapshot(sandbox, host.store, { ...judged, snapshot }, signal);
 }
 
 /**
@@ -241,5 +244,13 @@ function requireSameBase({ diff, task }: Pick<EvaluationRequest, 'diff' | 'task'
   );
 }
 
-export const subjectOf = ({ diff, task, answer }: Pick<EvaluationRequest, 'diff' | 'task' | 'answer'>): string =>
-  sha256([diff.patch.digest, task.bundle.digest, task.image, ...(answer ? [answer.digest] : [])].join('\n'));
+/** Returns a digest of what a verdict is about. */
+export function subjectOf({
+  diff,
+  task,
+  answer,
+  snapshot,
+}: Pick<EvaluationRequest, 'diff' | 'task' | 'answer' | 'snapshot'>): string {
+  const others = [...(answer ? [answer.digest] : []), ...(snapshot?.parts ?? [])];
+  return sha256([diff.patch.digest, task.bundle.digest, task.image, ...others].join('\n'));
+}

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { BlobRef } from '../../workflows/contracts/blob.ts';
 import type { Diff } from '../../workflows/contracts/diff.ts';
+import type { Snapshot } from '../../workflows/contracts/snapshot.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
 import type { SandboxKind } from '../sandbox/sandbox.ts';
@@ -22,6 +23,7 @@ export interface VerdictSubject {
   /** The answer that the agent recorded; absent without one. */
   readonly answer?: BlobRef;
   readonly task: Task;
+  readonly snapshot?: Snapshot;
   /** Identifies the image by its content, since its name may mean another one later. */
   readonly imageId: string;
   /** The kind of sandbox: a local one has the host's programs, whatever the image. */
@@ -29,17 +31,18 @@ export interface VerdictSubject {
   readonly timeoutMs: number;
 }
 
-/** Returns a digest of everything that decides on a verdict; null for a diff that was too large to keep, whose patch is empty. */
+/** Returns a digest of everything that decides on a verdict; null for a diff or snapshot that was too large to keep, and is empty. */
 export function verdictKey(
-  { diff, answer, task, imageId, kind, timeoutMs }: VerdictSubject,
+  { diff, answer, task, snapshot, imageId, kind, timeoutMs }: VerdictSubject,
   grader = graderVersion,
 ): string | null {
-  if (diff.tooLarge) return null;
+  if (snapshot === undefined ? diff.tooLarge : snapshot.above !== undefined) return null;
   const network = JSON.stringify(task.testNetwork ?? null);
+  const carried = snapshot === undefined ? [] : ['snapshot', ...snapshot.parts];
   const { bundle } = task;
   const parts = [diff.patch.digest, diff.baseCommit, bundle.digest, imageId, kind, String(timeoutMs), network, grader];
   if (answer !== undefined) parts.push(answer.digest);
-  return sha256(parts.join('\n'));
+  return sha256([...parts, ...carried].join('\n'));
 }
 
 /** The kinds that do not depend on limits, which another evaluation need not reach. */

@@ -66,7 +66,7 @@ export function readHarborTask(tree: FileTree): HarborTask {
       ...(build === null ? nameOf(named ?? '') : { image: builtImageName(build), imageFrom: 'dockerfile' as const }),
       workdir,
       ...limitsOf(toml),
-      ...(toml.grading.sandbox === 'same' && { gradedIn: toml.grading.sandbox }),
+      ...(toml.grading.sandbox !== 'fresh' && { gradedIn: toml.grading.sandbox }),
       ...(asRoot(toml) && { user: 'root' as const }),
       ...(toml.tools.host.length > 0 && { hostTools: toml.tools.host }),
       ...(network !== undefined && { network }),
@@ -146,21 +146,24 @@ function requireGradable(
     throw clash('own_workdir', 'the code under test keeps the workdir here');
   }
   if (keepsProcesses && sandbox !== 'same') {
-    throw clash('keep_processes', 'the tests run in a fresh sandbox; add sandbox = "same"');
+    throw clash('keep_processes', 'the tests run in a fresh sandbox; set sandbox = "same"');
   }
   if (grading.code_as_agent && asRoot(toml)) {
     throw clash('code_as_agent', 'the agent is root, from which no other account is protected (agent.user)');
   }
-  if (sandbox !== 'same') return;
+  if (sandbox === 'fresh') return;
   const needsFresh = [
-    [logged, 'tests that are judged by their log run in a fresh sandbox'],
-    [environment.hidden_tests.length > 0, 'environment.hidden_tests need the history of a fresh sandbox'],
-    [grading.tests_in_repository, 'tests in the repository are restored in a fresh sandbox only'],
-    [grading.code_as_agent, 'code_as_agent protects tests in a fresh sandbox only'],
+    [logged, 'tests that are judged by their log get the diff alone'],
+    [
+      environment.hidden_tests.length > 0,
+      'environment.hidden_tests need the history of the workspace without the agent',
+    ],
+    [grading.tests_in_repository, 'tests in the repository are restored from a diff only'],
+    [grading.code_as_agent, 'code_as_agent protects tests only from code that the diff brings'],
   ] as const;
   const [, reason] = needsFresh.find(([needed]) => needed) ?? [];
-  if (reason !== undefined) throw clash('sandbox = "same"', reason);
-  if (hasEntrypoint && asRoot(toml) && !keepsProcesses) {
+  if (reason !== undefined) throw clash(`sandbox = "${sandbox}"`, reason);
+  if (sandbox === 'same' && hasEntrypoint && asRoot(toml) && !keepsProcesses) {
     throw clash(
       'sandbox = "same" without keep_processes = true',
       "what runs as root ends with the agent, and so would the image's entry point",

@@ -1,5 +1,6 @@
 import type { Duplex } from 'node:stream';
 import type { SandboxKind } from '../../workflows/contracts/sandbox-kinds.ts';
+import type { SandboxChanges } from './changes.ts';
 import type { FileTree } from './files.ts';
 import type { ImageName, ImageRequest, ReportImage } from './image.ts';
 import type { MountedProgram, SandboxMount } from './mount.ts';
@@ -172,6 +173,8 @@ export interface Sandbox {
   /** Ends every process of an account, including daemons. */
   killProcesses(account: Account): Promise<void>;
   diskUsage(): Promise<{ readonly usedMb: number; readonly limitMb: number }>;
+  /** The way of all its changes into another sandbox. Absent where the provider's `carriesChanges` is false. */
+  readonly changes?: SandboxChanges;
 }
 
 export interface WaitOptions {
@@ -221,6 +224,8 @@ export interface SandboxProvider {
   readonly sharesProcesses: boolean;
   /** Whether an agent can be root of its sandbox, without rights on the host. */
   readonly givesRoot: boolean;
+  /** Whether all changes of one of its sandboxes, wherever they are, can be carried into another. */
+  readonly carriesChanges: boolean;
   /** The ways of model calls that its sandboxes offer. They have `openStream` where `stream` is one of them. */
   readonly channels: readonly [ChannelKind, ...ChannelKind[]];
   /**

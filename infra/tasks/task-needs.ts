@@ -26,7 +26,7 @@ export const needs = {
     isNeeded: ({ workspace, description }) => workspace.size > 0 && description.image !== generatedImage,
   },
   'files outside the workdir': {
-    what: 'their tests or artifacts are there, and a fresh sandbox has none that the agent made: [grading] sandbox = "same"',
+    what: 'their tests or artifacts are there, and a fresh sandbox has none that the agent made: [grading] sandbox = "snapshot"',
     isNeeded: ({ gradedIn, grading, tests, keepsOutside, description }) =>
       gradedIn === 'fresh' &&
       grading === null &&
@@ -35,6 +35,10 @@ export const needs = {
   'a later version of the format': {
     what: `their task.toml is newer than ${newestVersion}: fields that came later are not read`,
     isNeeded: ({ laterVersion }) => laterVersion !== null,
+  },
+  'a snapshot': {
+    what: 'their tests get all that the agent changed in its sandbox: Docker',
+    isNeeded: ({ gradedIn }) => gradedIn === 'snapshot',
   },
   "the agent's sandbox": {
     what: 'their tests run in it, with all that the agent left there; a regrade leaves them out',

@@ -7,6 +7,8 @@ import { captureDiff } from '../../infra/grading/capture/capture-diff.ts';
 import { type EvaluationHost, evaluate } from '../../infra/grading/evaluate.ts';
 import { judgeDiff } from '../../infra/grading/judge-diff.ts';
 import { judgeInPlace } from '../../infra/grading/judge-in-place.ts';
+import { judgeSnapshot } from '../../infra/grading/snapshot/judge-snapshot.ts';
+import { keepSnapshot } from '../../infra/grading/snapshot/keep-snapshot.ts';
 import { testsKey } from '../../infra/grading/tests/test-process.ts';
 import { createVerdictCache } from '../../infra/grading/verdict-cache.ts';
 import { prepareWorkspace } from '../../infra/grading/workspace/prepare-workspace.ts';
@@ -15,10 +17,12 @@ import { createHelperSpawner } from '../../infra/process/spawner/through-helper.
 import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import type { Sandbox, SandboxKind, SandboxProvider, SandboxPurpose } from '../../infra/sandbox/sandbox.ts';
+import type { Store } from '../../infra/store/store.ts';
 import { flagsOfRollout } from '../../workflows/algorithms/flags.ts';
 import { rewardOf } from '../../workflows/algorithms/reward.ts';
 import type { Diff } from '../../workflows/contracts/diff.ts';
 import type { Trick } from '../../workflows/contracts/flags.ts';
+import type { Snapshot } from '../../workflows/contracts/snapshot.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
 import { treeOf } from '../helpers/sandbox/workspaces.ts';
 import { createFileStore, createRecords } from '../helpers/store/file-store.ts';
@@ -43,11 +47,14 @@ export interface Evaluated {
 }
 
 export interface Pipeline extends AsyncDisposable {
+  readonly store: Store;
   run(task: HarborTask, agent: ScriptedAgent): Promise<Evaluated>;
   /** Evaluates the agent's work as a host does, which may throw. */
   evaluate(task: HarborTask, agent: ScriptedAgent): Promise<Verdict>;
   /** Evaluates the agent's work in its own sandbox; `again` as by a second attempt while the tests of the first one still run. */
   runInPlace(task: HarborTask, agent: ScriptedAgent, again?: boolean): Promise<Evaluated>;
+  /** Evaluates all that the agent changed in its sandbox, in a fresh one. */
+  runSnapshot(task: HarborTask, agent: ScriptedAgent): Promise<Evaluated & { readonly snapshot: Snapshot }>;
   /** Evaluates a patch that no capture wrote. */
   judge(task: HarborTask, patch: string): Promise<Evaluated>;
 }
@@ -56,6 +63,7 @@ export interface Pipeline extends AsyncDisposable {
 export const secret = 'a-secret-of-a-session';
 const agentTimeoutMs = 20_000;
 const testTimeoutMs = 30_000;
+const snapshotBytes = 2 ** 26;
 const size = { cpus: 1, memoryMb: 512, diskMb: 256, pids: 128 } as const;
 
 export async function createPipeline(kind: SandboxKind): Promise<Pipeline> {
@@ -141,6 +149,7 @@ export async function createPipeline(kind: SandboxKind): Promise<Pipeline> {
   const opened = new Map<string, HarborTask>();
 
   return {
+    store,
     async evaluate(files, agent) {
       const diff = await produce(files, agent);
       const id = `${stack}-${count++}`;
@@ -159,6 +168,20 @@ export async function createPipeline(kind: SandboxKind): Promise<Pipeline> {
         if (again) await leaveRunning(sandbox, (ending) => judgeInPlace(sandbox, store, work, ending));
         return describe(diff, (await judgeInPlace(sandbox, store, work, signal)).verdict);
       }),
+    async runSnapshot(task, agent) {
+      const options = { secret, leftOut: [], mostBytes: snapshotBytes };
+      const [snapshot, diff] = await produceThen(task, agent, async (sandbox, found) => [
+        await keepSnapshot(sandbox, store, options, signal),
+        found,
+      ]);
+      const verdict = await inSandbox('evaluation', async (sandbox) => {
+        const { workdir, diskMb } = task.description;
+        await prepareWorkspace(sandbox, task, { workdir, keep: false }, signal);
+        const work = { task, diff, snapshot, workdir, diskMb, timeoutMs: testTimeoutMs, path, subject: 'none' };
+        return (await judgeSnapshot(sandbox, store, work, signal)).verdict;
+      });
+      return { ...(await describe(diff, verdict)), snapshot };
+    },
     async judge(task, text) {
       const patch = await store.put(Buffer.from(text), 'text/x-diff');
       return judge(task, { patch, baseCommit: 'none', files: 1, dropped: 0, tooLarge: false });

@@ -7,6 +7,7 @@ import { integer, number, text } from './input.ts';
 import type { Count, Outcome } from './outcome.ts';
 import type { RewardPolicy } from './resolution.ts';
 import type { RolloutSettings } from './rollout.ts';
+import type { Snapshot } from './snapshot.ts';
 import type { Task } from './task.ts';
 import type { Verdict } from './verdict.ts';
 
@@ -120,6 +121,8 @@ export interface FinishedEvaluation extends Pick<RolloutSettings, 'sandbox'> {
   readonly task: Task;
   readonly diff: Diff;
   readonly answer?: BlobRef;
+  /** All that the agent changed in its sandbox, if its tests got that. */
+  readonly snapshot?: Snapshot;
   /** The addresses of the task: as it was requested, if known, and as it is packed. */
   readonly addresses: readonly string[];
   readonly evaluationTimeoutSec: number | null;

@@ -10,6 +10,7 @@ import type { Outcome, StopReason } from './outcome.ts';
 import { policyRef, poolName } from './policy.ts';
 import { rewardPolicies } from './resolution.ts';
 import { sandboxChoices } from './sandbox-kinds.ts';
+import type { Snapshot } from './snapshot.ts';
 import { resolvedTask } from './task.ts';
 import { branchRule, sampling, type TraceSummary } from './trace.ts';
 import { upstreamName } from './upstream.ts';
@@ -217,6 +218,8 @@ export interface RolloutResult {
   readonly failure: FailureRecord | null;
   readonly trace: TraceSummary | null;
   readonly diff: Diff | null;
+  /** All that the agent changed in its sandbox; absent unless the tests of the task get that. */
+  readonly snapshot?: Snapshot;
   readonly verdict: Verdict | null;
   readonly agentLog: BlobRef | null;
   /** The answer that the agent recorded by the host tool `answer`; absent without one. */

@@ -33,8 +33,11 @@ export const task = z.strictObject({
   memoryMb: number(16, 10_000_000, 'MB').describe('The memory of the sandbox in MB.'),
   diskMb: number(1, 100_000_000, 'MB').describe('The disk space in MB that the agent may use.'),
   gradedIn: z
-    .exactOptional(oneOf(['same']))
-    .describe("Where the tests run: `same`: in the agent's own sandbox. Without it: in a fresh one, over the diff."),
+    .exactOptional(oneOf(['same', 'snapshot']))
+    .describe(
+      "Where the tests run: `same`: in the agent's own sandbox; `snapshot`: in a fresh one with all that the agent " +
+        'changed in its own. Without it: in a fresh one, over the diff.',
+    ),
   user: z
     .exactOptional(oneOf(['root']))
     .describe('`root`: agent and tests are root of their container. Without it they have accounts without rights.'),

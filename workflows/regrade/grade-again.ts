@@ -53,7 +53,7 @@ export async function gradeAgain(
 }
 
 async function evaluateOnce(
-  { task, sandbox, diff, answer, evaluationTimeoutSec, rewardPolicy }: FinishedEvaluation,
+  { task, sandbox, diff, answer, snapshot, evaluationTimeoutSec, rewardPolicy }: FinishedEvaluation,
   epoch: RolloutEpoch,
   reuseVerdicts: boolean,
 ): Promise<Regraded> {
@@ -67,6 +67,7 @@ async function evaluateOnce(
     sandbox,
     diff,
     ...(answer !== undefined && { answer }),
+    ...(snapshot !== undefined && { snapshot }),
     timeoutMs,
     ...(reuseVerdicts && { reuseVerdict: true }),
   });

@@ -13,7 +13,6 @@ import {
   capturingOn,
   cleanUpOn,
   control,
-  creation,
   evaluation,
   images,
   onHost,
@@ -31,20 +30,25 @@ import type { StopReason } from '../contracts/outcome.ts';
 import { defaultPool } from '../contracts/policy.ts';
 import type { RolloutInput } from '../contracts/rollout.ts';
 import { searchAttributes } from '../contracts/search-attributes.ts';
+import type { Snapshot } from '../contracts/snapshot.ts';
 import type { ResolvedTask } from '../contracts/task.ts';
 import { type TraceSummary, trainAllBranches } from '../contracts/trace.ts';
 import type { Verdict } from '../contracts/verdict.ts';
+import { captureSnapshot } from './capture-snapshot.ts';
 import { createEpochHost, type EpochHost, untilTaken } from './epoch-host.ts';
 import { type GradedInPlace, gradeInPlace, isGradedInPlace } from './grade-in-place.ts';
 import type { HostLoss } from './host-loss.ts';
 import type { CostMeter } from './meter.ts';
 import type { Progress } from './progress.ts';
 import type { TimeLimits } from './time-limits.ts';
+import { untilAllowed } from './until-allowed.ts';
 
 /** The work of an agent: enough to evaluate it anywhere. */
 export interface Produced {
   readonly end: Pick<AgentEnd, 'stop' | 'exitCode' | 'log' | 'network'>;
   readonly diff: Diff;
+  /** All that it changed in its sandbox, if the tests get that. */
+  readonly snapshot?: Snapshot;
   readonly trace: TraceSummary | null;
   /** The answer that the agent, or the task's reference solution, has given. */
   readonly answer?: BlobRef;
@@ -111,6 +115,7 @@ export async function produce(context: EpochContext): Promise<Produced> {
     const { captured, answer: known, ...ended } = await runAgent(context, host, sandboxed);
     const capture = () => capturingOn(host.name).captureDiff({ epoch, kind, task, baseCommit, ...adoption(host) });
     const diff = captured ?? (await host.stage('captureDiff', capture));
+    const snapshot = await captureSnapshot(context, host, sandboxed);
     const seal = () => host.stage('sealTrace', () => sealingOn(host.name).sealTrace({ epoch }));
     const inPlace = isGradedInPlace(task);
     const sealed = usesModel ? seal() : Promise.resolve(null);
@@ -120,7 +125,7 @@ export async function produce(context: EpochContext): Promise<Produced> {
     const end = { ...ended, stop: stopWith(resolved.hostTools, trace, ended.stop) };
     const given = known ?? trace?.answer;
     const answer = given === undefined ? {} : { answer: given };
-    if (!inPlace) return { end, diff, trace, ...answer, limitsCreations };
+    if (!inPlace) return { end, diff, ...snapshot, trace, ...answer, limitsCreations };
     const timeoutMs = context.limits.evaluationMs;
     const graded = await gradeInPlace(host, { input, task, epoch, kind, diff, ...answer, timeoutMs });
     return { end, diff, trace, ...answer, limitsCreations, graded };
@@ -228,14 +233,6 @@ async function prepare(
   return { ...provisioned, contextLength: opened?.contextLength ?? null };
 }
 
-/** Waits until the server allows the creation of another sandbox. Without an answer it is created all the same. */
-async function untilAllowed(): Promise<void> {
-  await creation.allowCreation().catch((error) => {
-    if (isCancellation(error)) throw error;
-    log.warn('no host limits the creation of sandboxes any more', { error: String(error) });
-  });
-}
-
 /** Waits for both even if one fails, so that nothing is created after the clean-up. */
 async function both<First, Second>(first: Promise<First>, second: Promise<Second>): Promise<[First, Second]> {
   await Promise.allSettled([first, second]);
@@ -275,7 +272,7 @@ function useOf({ promptTokens, sampledTokens, engineSeconds }: TraceSummary): Mo
 /** Evaluates a diff in a fresh sandbox, unless the work is graded already, and computes its reward. */
 export async function evaluate(
   { input, resolved, limits, epoch, progress, fewActivities }: EpochContext,
-  { diff, answer, limitsCreations, graded }: Pick<Produced, 'diff' | 'answer' | 'limitsCreations' | 'graded'>,
+  { diff, answer, snapshot, limitsCreations, graded }: Omit<Produced, 'end' | 'trace'>,
 ): Promise<{ readonly verdict: Verdict; readonly reward: number }> {
   const { sandbox, rewardPolicy, reuseVerdicts } = input;
   if (graded !== undefined && 'failure' in graded) throw graded.failure;
@@ -288,6 +285,7 @@ export async function evaluate(
       sandbox,
       diff,
       ...(answer !== undefined && { answer }),
+      ...(snapshot !== undefined && { snapshot }),
       timeoutMs: limits.evaluationMs,
       ...(reuseVerdicts === true && { reuseVerdict: reuseVerdicts }),
     });

@@ -50,10 +50,18 @@ export async function readFinished(
   const task = await resolve(tasks, now);
   if (task instanceof TemperFailure) return { ...known, leftOut: `${task.type}: ${task.message}`.slice(0, 300) };
   if (task.gradedIn === 'same') return { ...known, leftOut: "its tests ran in the agent's own sandbox, which is gone" };
+  const { snapshot } = result;
+  if (task.gradedIn === 'snapshot' && snapshot === undefined && addressNow !== null) {
+    return {
+      ...known,
+      leftOut: 'its tests now get all that the agent changed in its sandbox, of which only the diff was kept',
+    };
+  }
   const { sandbox, rewardPolicy, evaluationTimeoutSec = null } = input;
   const evaluation: FinishedEvaluation = {
     diff,
     ...(result.answer !== undefined && { answer: result.answer }),
+    ...(snapshot !== undefined && task.gradedIn === 'snapshot' && { snapshot }),
     sandbox,
     rewardPolicy,
     evaluationTimeoutSec,

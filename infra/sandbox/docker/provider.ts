@@ -1,6 +1,7 @@
 import Docker from 'dockerode';
 import { z } from 'zod';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
+import type { SandboxChanges } from '../changes.ts';
 import { SandboxFailure } from '../failure.ts';
 import { labelsOf, type StoredSpec, stackLabel, storedSpecOf } from '../labels.ts';
 import { createLimiter } from '../limiter.ts';
@@ -24,8 +25,10 @@ import type { OpenBuildProxy } from './images/build-network.ts';
 import { createImages, imageId } from './images/images.ts';
 import { noRegistryAccounts, type RegistryAccounts } from './images/registry-accounts.ts';
 import { type ImageUses, noUses } from './images/uses.ts';
+import { readChanges } from './read-changes.ts';
 import { type DockerSettings, defaultDockerSettings } from './settings.ts';
 import { createContainerShell } from './shell.ts';
+import { writeChanges } from './write-changes.ts';
 
 export interface DockerProviderOptions extends Partial<DockerSettings> {
   readonly stack: string;
@@ -59,7 +62,12 @@ export function createDockerProvider({
 
   const open = ({ id, name, labels, spec }: FoundContainer): Sandbox => {
     const shell = createContainerShell(docker, { name, id, root: spec.root });
-    return createShellSandbox({ kind: 'docker', shell, labels, spec, reports: reports.of(id) });
+    const container = docker.getContainer(id);
+    const changes: SandboxChanges = {
+      read: (leftOut, signal) => readChanges(container, shell, leftOut, signal),
+      write: (written, signal) => writeChanges(container, shell, written, signal),
+    };
+    return createShellSandbox({ kind: 'docker', shell, labels, spec, reports: reports.of(id), changes });
   };
   const ensure = async (spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox> => {
     signal.throwIfAborted();
@@ -78,6 +86,7 @@ export function createDockerProvider({
     programs: 'image',
     sharesProcesses: true,
     givesRoot: true,
+    carriesChanges: true,
     channels: ['socket', 'stream'],
     prepare: images.prepare,
     imageId: (image) => imageId(docker, image),

@@ -50,6 +50,7 @@ export function createE2bProvider(options: E2bProviderOptions): SandboxProvider 
     programs: 'image',
     sharesProcesses: true,
     givesRoot: false,
+    carriesChanges: false,
     channels: ['stream'],
     longestLifetimeMs: longestMs,
     prepare: async ({ image }) => {

@@ -35,8 +35,7 @@ const goneMs = 60_000;
  * connection for each Pod carries all that this process does in it.
  */
 export function createKubernetesProvider({ stack, ...given }: KubernetesProviderOptions): SandboxProvider {
-  const settings = { ...defaultKubernetesSettings, ...given };
-  return new KubernetesProvider(stack, settings);
+  return new KubernetesProvider(stack, { ...defaultKubernetesSettings, ...given });
 }
 
 class KubernetesProvider implements SandboxProvider {
@@ -44,6 +43,7 @@ class KubernetesProvider implements SandboxProvider {
   readonly programs = 'image';
   readonly sharesProcesses = true;
   readonly givesRoot = false;
+  readonly carriesChanges = false;
   readonly channels = ['stream'] as const;
   readonly #stack: string;
   readonly #settings: KubernetesSettings;

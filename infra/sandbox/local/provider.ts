@@ -60,6 +60,7 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
     programs: 'host',
     sharesProcesses: false,
     givesRoot: false,
+    carriesChanges: false,
     channels: ['socket'],
     ensure: async (spec, signal) => {
       signal.throwIfAborted();

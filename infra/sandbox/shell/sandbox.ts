@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { SandboxChanges } from '../changes.ts';
 import { exitStatus } from '../exit-status.ts';
 import type { StoredSpec } from '../labels.ts';
 import { requireKey } from '../names.ts';
@@ -44,6 +45,8 @@ export interface ShellSandboxOptions {
   readonly labels: SandboxLabels;
   readonly spec: StoredSpec;
   readonly reports: SandboxReports;
+  /** The way of all changes into another sandbox; absent if the kind has none. */
+  readonly changes?: SandboxChanges;
 }
 
 /** Creates a handle of a sandbox whose processes, logs and files are managed by shell scripts in it. */
@@ -56,15 +59,17 @@ class ShellSandbox implements Sandbox {
   readonly twoUids: boolean;
   readonly name: string;
   readonly labels: SandboxLabels;
+  readonly changes?: SandboxChanges;
   readonly #spec: StoredSpec;
   readonly #shell: Shell;
   readonly #processes: Processes;
   readonly #reports: SandboxReports;
 
-  constructor({ kind, shell, labels, spec, reports }: ShellSandboxOptions) {
+  constructor({ kind, shell, labels, spec, reports, changes }: ShellSandboxOptions) {
     this.kind = kind;
     this.name = shell.name;
     this.labels = labels;
+    if (changes !== undefined) this.changes = changes;
     this.#spec = spec;
     this.twoUids = !spec.root;
     this.#shell = shell;

@@ -172,6 +172,7 @@ export async function startScriptedWorkers(
     evaluateInPlace: async () => {
       throw new Error('no scripted task is graded in the sandbox of its agent');
     },
+    captureSnapshot: async ({ kind }) => ({ kind, parts: [blob.digest], entries: 1, bytes: 1 }),
     captureDiff: async () => ({ patch: blob, baseCommit: '0'.repeat(40), files: 1, dropped: 0, tooLarge: false }),
   };
   const adoption: AdoptionActivities = {

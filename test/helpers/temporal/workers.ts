@@ -86,6 +86,8 @@ export interface TestWorkersOptions {
   readonly host?: string;
   /** The width of the lanes of heavy stages. Default: 4. */
   readonly lanes?: number;
+  /** The limit of the files that an agent changed, for tests that get them. Default: a gigabyte. */
+  readonly snapshotBytes?: number;
   /** The width of the lane of evaluations. Default: 2. */
   readonly evaluations?: number;
   /** Whether a diff may be captured in the activity that waits for the agent's end. Default: true. */
@@ -172,13 +174,14 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
   const lanes = createLanes({ stages: options.lanes ?? 4, evaluations: options.evaluations ?? 2 });
   const workflowBundle = options.workflowBundle ?? (await locateWorkflowBundle(process.env));
   const { placement = (real) => real, stages = (real) => real } = options;
-  const { provisionSandbox, captureDiff, releaseSandbox, evaluate, evaluateInPlace, ...light } = stages({
-    ...createProvisioning(host),
-    ...createAgentActivities(host, options.capturesAtOnce === false ? undefined : lanes.capture),
-    ...createEvaluation(host),
-    ...createEvaluationInPlace(host),
-    ...createCleanUp(host),
-  });
+  const { provisionSandbox, captureDiff, captureSnapshot, releaseSandbox, evaluate, evaluateInPlace, ...light } =
+    stages({
+      ...createProvisioning(host),
+      ...createAgentActivities(host, options.capturesAtOnce === false ? undefined : lanes.capture),
+      ...createEvaluation(host),
+      ...createEvaluationInPlace(host),
+      ...createCleanUp(host),
+    });
   const share = createSweepShare(host.slots, 0.5, watchTraining(client));
   const turns = createPlacementTurns({
     slots: host.slots,
@@ -197,7 +200,7 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
     { taskQueue: imageQueue, activities: createImageActivities(host) },
     { taskQueue: hostQueue(host.name), activities: { ...light, ...options.sessions } },
     { ...inLane(lanes.provision), taskQueue: provisionQueue(host.name), activities: { provisionSandbox } },
-    { ...inLane(lanes.capture), taskQueue: captureQueue(host.name), activities: { captureDiff } },
+    { ...inLane(lanes.capture), taskQueue: captureQueue(host.name), activities: { captureDiff, captureSnapshot } },
     { ...inLane(lanes.evaluate), taskQueue: evaluationQueue, activities: { evaluate } },
     {
       ...inLane(lanes.evaluate, { queue: lanes.evaluate.addQueue() }),
@@ -269,6 +272,7 @@ function createTestHost({ home, provider, taskRoots, capacity, gateway, ...optio
       runtime: runtime.prepare,
     },
     holdMs: 60_000,
+    snapshotBytes: options.snapshotBytes ?? 2 ** 30,
     pathOf: (kind) => (kind === 'local' ? `${runtimeTarget}/bin:/usr/bin:/bin` : null),
     evaluationMounts: async (kind) => (kind === 'local' ? [await runtime.prepare()] : []),
   };

@@ -29,14 +29,16 @@ it('reads where the tests of a task run', () => {
 
 it('refuses ways to run the tests that exclude each other', () => {
   const refused: readonly (readonly [string, RegExp, Readonly<Record<string, string>>?])[] = [
-    ['sandbox = "snapshot"', /grading\.sandbox: expected "fresh" or "same"/],
+    ['sandbox = "own"', /grading\.sandbox: expected "fresh", "snapshot" or "same"/],
+    ['sandbox = "snapshot"\nkeep_processes = true', /no grading\.keep_processes/],
+    ['sandbox = "snapshot"', /no grading\.sandbox = "snapshot", since tests that are judged by their log/, logged],
     [
       'keep_processes = true',
-      /no grading\.keep_processes, since the tests run in a fresh sandbox; add sandbox = "same"/,
+      /no grading\.keep_processes, since the tests run in a fresh sandbox; set sandbox = "same"/,
     ],
-    [`${same}\ntests_in_repository = true`, /tests in the repository are restored in a fresh sandbox only/],
-    [`${same}\ncode_as_agent = true`, /code_as_agent protects tests in a fresh sandbox only/],
-    [same, /tests that are judged by their log run in a fresh sandbox/, logged],
+    [`${same}\ntests_in_repository = true`, /tests in the repository are restored from a diff only/],
+    [`${same}\ncode_as_agent = true`, /code_as_agent protects tests only from code that the diff brings/],
+    [same, /tests that are judged by their log get the diff alone/, logged],
     ['own_workdir = true', /no grading\.own_workdir, since the code under test keeps the workdir here/, logged],
   ];
   for (const [grading, message, others] of refused)

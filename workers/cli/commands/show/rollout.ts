@@ -164,6 +164,7 @@ export function branchingText({ branches, counts, maskedTurns }: Branching): str
 
 const exposures: Readonly<Record<Exposure, string>> = {
   'same-sandbox': "in the agent's own sandbox, as its tests did",
+  snapshot: 'beside everything else that the agent changed in its sandbox',
   'in-process': 'in the process of its tests',
   'same-account': "under the account of the task's test script",
   'other-account': 'under another account than its tests',

@@ -1,0 +1,24 @@
+import { keepSnapshot } from '../../infra/grading/snapshot/keep-snapshot.ts';
+import { wasEndedInside } from '../../infra/sandbox/failure.ts';
+import { homeOf } from '../../infra/sandbox/shell/accounts.ts';
+import { sessionId } from '../../workflows/contracts/ids.ts';
+import type { Snapshot } from '../../workflows/contracts/snapshot.ts';
+import type { CaptureSnapshot } from '../interfaces/host.ts';
+import { attachAgentSandbox, type Host } from './host.ts';
+import { agentCommand } from './start-agent.ts';
+
+/** Stores all that an agent changed in its sandbox, without the files that it was started with and the secret of its session. */
+export async function captureSnapshot(host: Host, input: CaptureSnapshot, signal: AbortSignal): Promise<Snapshot> {
+  const { files } = await agentCommand(host, input);
+  const secret = host.secretOf(sessionId(input.epoch));
+  const home = homeOf('agent', { root: input.task.user === 'root' });
+  const leftOut = [...files.keys()].map((path) => `${home}/${path}`);
+  const { snapshotBytes: mostBytes } = host;
+  try {
+    const sandbox = await attachAgentSandbox(host, input);
+    return await keepSnapshot(sandbox, host.store, { secret, leftOut, mostBytes }, signal);
+  } catch (error) {
+    if (wasEndedInside(error)) return { kind: input.kind, parts: [], entries: 0, bytes: 0 };
+    throw error;
+  }
+}

@@ -1,0 +1,81 @@
+import { Readable } from 'node:stream';
+import { createZstdDecompress } from 'node:zlib';
+import type { Header } from 'tar-stream';
+import { z } from 'zod';
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import type { Snapshot } from '../../../workflows/contracts/snapshot.ts';
+import type { CarriedEntry, CarriedHeader, CarriedOwner, WrittenChanges } from '../../sandbox/changes.ts';
+import { collect } from '../../sandbox/files.ts';
+import { type TarEntry, tarEntries } from '../../sandbox/tar-entries.ts';
+import type { Store } from '../../store/store.ts';
+
+/*
+ * The archive of a snapshot: a tar whose first entry says what was added and what is left in changed directories. The others are
+ * the files, below `root`.
+ */
+
+export const contentsName = 'contents.json';
+const root = 'root';
+/** Stands for the agent's uid, which no account of an image has. */
+const agentId = 119_999;
+
+const contents = z.object({
+  listings: z.array(z.object({ directory: z.string(), names: z.array(z.string()) })),
+  added: z.array(z.string()),
+});
+
+const idOf = (owner: CarriedOwner): number => (owner === 'agent' ? agentId : owner);
+const ownerOf = (id: number): CarriedOwner => (id === agentId ? 'agent' : id);
+
+export function archiveHeader({ path, type, mode, uid, gid, mtime, target, size }: CarriedHeader) {
+  return {
+    name: `${root}${path}${type === 'directory' ? '/' : ''}`,
+    type,
+    mode,
+    uid: idOf(uid),
+    gid: idOf(gid),
+    mtime,
+    size,
+    ...(target !== undefined && { linkname: target }),
+  };
+}
+
+/** Opens the archive of a snapshot. Throws BlobMissing if the store has lost a part. */
+export async function openSnapshot(store: Store, { parts }: Pick<Snapshot, 'parts'>): Promise<WrittenChanges> {
+  if (parts.length === 0) return { listings: [], added: [], entries: Readable.from([]) };
+  const packed = Readable.from(partsIn(store, parts));
+  const unpacked = createZstdDecompress();
+  packed.on('error', (error) => unpacked.destroy(error));
+  packed.pipe(unpacked);
+  const entries = tarEntries(unpacked)[Symbol.asyncIterator]();
+  const first = await entries.next();
+  if (first.done === true || first.value.header.name !== contentsName) {
+    throw new TemperFailure(
+      'BlobMissing',
+      `expected the beginning of a snapshot in the blob ${parts[0]}, got something else`,
+    );
+  }
+  const found = contents.parse(JSON.parse((await collect(Readable.from(first.value.content))).toString()));
+  return { ...found, entries: carried({ [Symbol.asyncIterator]: () => entries }) };
+}
+
+async function* partsIn(store: Store, parts: readonly string[]): AsyncIterable<Uint8Array> {
+  for (const digest of parts) yield store.get(digest);
+}
+
+async function* carried(entries: AsyncIterable<TarEntry>): AsyncIterable<CarriedEntry> {
+  for await (const { header, content } of entries) yield { header: carriedHeader(header), content };
+}
+
+function carriedHeader({ name, type, mode, uid, gid, mtime, linkname, size }: Header): CarriedHeader {
+  return {
+    path: name.slice(root.length).replace(/(?<=.)\/$/, ''),
+    type: type as CarriedHeader['type'],
+    mode,
+    uid: ownerOf(uid),
+    gid: ownerOf(gid),
+    mtime,
+    size,
+    ...((type === 'link' || type === 'symlink') && { target: linkname }),
+  };
+}

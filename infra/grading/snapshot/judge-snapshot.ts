@@ -1,0 +1,94 @@
+import { firstOfEach } from '../../../workflows/algorithms/flags.ts';
+import { rewardOf } from '../../../workflows/algorithms/reward.ts';
+import type { Snapshot } from '../../../workflows/contracts/snapshot.ts';
+import type { WrittenChanges } from '../../sandbox/changes.ts';
+import type { Sandbox } from '../../sandbox/sandbox.ts';
+import { drain } from '../../sandbox/tar-entries.ts';
+import type { Store } from '../../store/store.ts';
+import { flagEvaluation } from '../flags/evaluation.ts';
+import { type DiffToJudge, type Judged, patchFailed, runTests } from '../judge-diff.ts';
+import { filterPatch } from '../protection/filter-patch.ts';
+import { matcher } from '../protection/patterns.ts';
+import { ownModules } from '../protection/restore-protected.ts';
+import { missingPrograms } from '../tests/missing-programs.ts';
+import { toVerdict } from '../verdict.ts';
+import { openSnapshot } from './archive.ts';
+import { readProtected, writeProtected } from './protected-files.ts';
+
+export interface SnapshotToJudge extends DiffToJudge {
+  readonly snapshot: Snapshot;
+}
+
+/** Carries an agent's changes into a fresh sandbox, except those of protected files, and runs the hidden tests there. */
+export async function judgeSnapshot(
+  sandbox: Sandbox,
+  store: Store,
+  input: SnapshotToJudge,
+  signal: AbortSignal,
+): Promise<Judged> {
+  const { task, diff, snapshot, workdir, timeoutMs, path, network, subject } = input;
+  const patch = await store.get(diff.patch.digest);
+  const protection = { ...task.protection, ownModules: ownModules(patch) };
+  const refuse = (refusal: string): Promise<Judged> => patchFailed(store, { patch, protection, subject, refusal });
+  if (snapshot.above !== undefined) {
+    const evidence = tooLarge(snapshot.above);
+    const { verdict, ...rest } = await refuse(evidence);
+    return {
+      ...rest,
+      verdict: { ...verdict, flags: firstOfEach([...(verdict.flags ?? []), { trick: 'bulk', evidence }]) },
+    };
+  }
+  const patterns = task.protection.paths;
+  const originals = await readProtected(sandbox, { workdir, patterns }, signal);
+  const changes = await openSnapshot(store, snapshot);
+  const refusal =
+    (await write(sandbox, withoutProtected(changes, { workdir, patterns }), signal)) ??
+    (await writeProtected(sandbox, { workdir, files: originals }, signal));
+  if (refusal !== null) return refuse(`the snapshot could not be carried into a fresh sandbox: ${refusal}`);
+  const { usedMb: diskBeforeMb } = await sandbox.diskUsage();
+  const run = await runTests(sandbox, task, { workdir, timeoutMs, diskBeforeMb, path, network }, signal);
+  const told = { ...run, exposure: 'snapshot' as const };
+  const flags = flagEvaluation(patch, protection, told);
+  const verdict = { ...(await toVerdict(store, told, { subject, flags })), restored: restoredOf(patch, patterns) };
+  const missing = rewardOf(verdict, 'binary') === 1 ? [] : missingPrograms(told.log.toString('utf8'));
+  return { verdict, invalidReward: run.invalidReward ?? null, missing };
+}
+
+const tooLarge = (above: number): string =>
+  `all that the agent changed in its sandbox is above ${Math.round(above / 2 ** 20)} MB (TEMPER_SNAPSHOT_MB), or above 500,000 files`;
+
+async function write(sandbox: Sandbox, changes: WrittenChanges, signal: AbortSignal): Promise<string | null> {
+  if (sandbox.changes === undefined) throw new Error(`expected a sandbox that takes changes, got ${sandbox.kind}`);
+  return sandbox.changes.write(changes, signal);
+}
+
+interface Protected {
+  readonly workdir: string;
+  readonly patterns: readonly string[];
+}
+
+function withoutProtected(changes: WrittenChanges, { workdir, patterns }: Protected): WrittenChanges {
+  if (patterns.length === 0) return changes;
+  const isProtected = matcher(patterns);
+  const inside = `${workdir}/`;
+  const entries = async function* (): WrittenChanges['entries'] {
+    for await (const entry of changes.entries) {
+      const { path, type } = entry.header;
+      const name = path.startsWith(inside) ? Buffer.from(path.slice(inside.length)).toString('latin1') : null;
+      if (name !== null && type !== 'directory' && isProtected(name)) await drain(entry.content);
+      else yield entry;
+    }
+  };
+  return { ...changes, entries: entries() };
+}
+
+const namedPaths = 5;
+const pathLength = 120;
+
+function restoredOf(patch: Uint8Array, patterns: readonly string[]) {
+  const { restored } = filterPatch(patch, patterns, { mergeSections: false });
+  const paths = restored
+    .slice(0, namedPaths)
+    .map((name) => Buffer.from(name, 'latin1').toString('utf8').slice(0, pathLength));
+  return restored.length === 0 ? null : { count: restored.length, paths };
+}

@@ -1,0 +1,106 @@
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { constants, createZstdCompress } from 'node:zlib';
+import { type Pack, pack } from 'tar-stream';
+import type { Snapshot } from '../../../workflows/contracts/snapshot.ts';
+import type { CarriedEntry, ReadChanges } from '../../sandbox/changes.ts';
+import type { Sandbox } from '../../sandbox/sandbox.ts';
+import { addEntry } from '../../sandbox/tar-entries.ts';
+import type { Store } from '../../store/store.ts';
+import { archiveHeader, contentsName } from './archive.ts';
+import { createScrubber, type Scrubber } from './scrub.ts';
+
+/** Size of a part of a snapshot. One is in memory at a time. */
+const partBytes = 32 * 2 ** 20;
+/** The most files in a snapshot. */
+const mostEntries = 500_000;
+
+export interface SnapshotOptions {
+  /** The secret of the agent's session, of which nothing is kept. */
+  readonly secret: string;
+  /** Paths that are left out, because temper put them there for the agent. */
+  readonly leftOut: readonly string[];
+  /** The limit of the changed files together. */
+  readonly mostBytes: number;
+}
+
+/** The end of a snapshot that exceeds a limit. */
+class TooLarge extends Error {}
+
+/** Stores all that an agent changed in its sandbox. */
+export async function keepSnapshot(
+  sandbox: Sandbox,
+  store: Store,
+  { secret, leftOut, mostBytes }: SnapshotOptions,
+  signal: AbortSignal,
+): Promise<Snapshot> {
+  const { kind, changes } = sandbox;
+  if (changes === undefined) throw new Error(`expected sandboxes whose changes can be carried, got ${kind}`);
+  const read = await changes.read(leftOut, signal);
+  const counted = { entries: 0, bytes: 0 };
+  const parts: string[] = [];
+  const tar = pack();
+  const filling = fill(tar, read, { scrubber: createScrubber(secret), counted, mostBytes }).catch((error: unknown) => {
+    tar.destroy(error instanceof Error ? error : new Error(String(error)));
+    throw error;
+  });
+  const keeping = pipeline(
+    Readable.from(tar),
+    createZstdCompress({ params: { [constants.ZSTD_c_compressionLevel]: 1 } }),
+    async (packed: AsyncIterable<Buffer>) => {
+      for await (const part of partsOf(packed)) parts.push((await store.put(part, 'application/zstd')).digest);
+    },
+    { signal },
+  );
+  const [filled, kept] = await Promise.allSettled([filling, keeping]);
+  if (filled.status === 'rejected' && filled.reason instanceof TooLarge) {
+    return { kind, parts: [], ...counted, above: mostBytes };
+  }
+  if (kept.status === 'rejected') throw kept.reason;
+  if (filled.status === 'rejected') throw filled.reason;
+  return { kind, parts, ...counted };
+}
+
+interface Filling {
+  readonly scrubber: Scrubber;
+  readonly counted: { entries: number; bytes: number };
+  readonly mostBytes: number;
+}
+
+async function fill(
+  tar: Pack,
+  { listings, added, entries }: ReadChanges,
+  { scrubber, counted, mostBytes }: Filling,
+): Promise<void> {
+  const contents = Buffer.from(scrubber.text(JSON.stringify({ listings, added })));
+  const header = { name: contentsName, type: 'file', mode: 0o644, size: contents.byteLength } as const;
+  await addEntry(tar, header, Readable.from([contents]));
+  for await (const { header, content } of entries()) {
+    counted.entries += 1;
+    counted.bytes += header.size;
+    if (counted.bytes > mostBytes || counted.entries > mostEntries) throw new TooLarge();
+    await addEntry(tar, archiveHeader(scrubbed(header, scrubber)), scrubber.content(content));
+  }
+  tar.finalize();
+}
+
+const scrubbed = (header: CarriedEntry['header'], { text }: Scrubber): CarriedEntry['header'] => ({
+  ...header,
+  path: text(header.path),
+  ...(header.target !== undefined && { target: text(header.target) }),
+});
+
+/** Yields the bytes in pieces of one size; the last one may be shorter. */
+async function* partsOf(bytes: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
+  let pending: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of bytes) {
+    pending.push(chunk);
+    size += chunk.length;
+    if (size < partBytes) continue;
+    yield Buffer.concat(pending);
+    pending = [];
+    size = 0;
+  }
+  if (size > 0) yield Buffer.concat(pending);
+}

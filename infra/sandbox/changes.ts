@@ -1,0 +1,89 @@
+/*
+ * The changes of a sandbox against its image, and their way into another sandbox of the same image.
+ */
+
+/** The owner of a carried file: the agent, whose uid differs in each sandbox, or a uid of the image. */
+export type CarriedOwner = 'agent' | number;
+
+export interface CarriedHeader {
+  /** Absolute path. */
+  readonly path: string;
+  readonly type: 'file' | 'directory' | 'symlink' | 'link' | 'fifo';
+  readonly mode: number;
+  readonly uid: CarriedOwner;
+  readonly gid: CarriedOwner;
+  readonly mtime: Date;
+  /** The target: of a symlink as it is written, of a hard link an absolute path. */
+  readonly target?: string;
+  readonly size: number;
+}
+
+export interface CarriedEntry {
+  readonly header: CarriedHeader;
+  /** The bytes of a file; none for other types. It has to be read, or destroyed, before the next entry comes. */
+  readonly content: AsyncIterable<Uint8Array>;
+}
+
+/** The names in a directory of the image; whatever else the image has there was deleted. */
+export interface Listing {
+  readonly directory: string;
+  readonly names: readonly string[];
+}
+
+export interface ReadChanges {
+  /** Directories whose content was changed, as far as they are from the image. */
+  readonly listings: readonly Listing[];
+  /** Paths that the image does not have; the entries hold all that is in them. */
+  readonly added: readonly string[];
+  /** Yields everything that was added or changed. Directories come before what is in them. */
+  entries(): AsyncIterable<CarriedEntry>;
+}
+
+/** Changes on their way into a sandbox. */
+export interface WrittenChanges extends Pick<ReadChanges, 'listings' | 'added'> {
+  readonly entries: AsyncIterable<CarriedEntry>;
+}
+
+export interface SandboxChanges {
+  /** Reads the changes, except those below the paths in `leftOut` and those that temper itself makes in every sandbox. */
+  read(leftOut: readonly string[], signal: AbortSignal): Promise<ReadChanges>;
+  /**
+   * Writes changes of another sandbox of the same image into this one. Returns why that is impossible, or null.
+   */
+  write(changes: WrittenChanges, signal: AbortSignal): Promise<string | null>;
+}
+
+/** Paths that temper itself fills in every sandbox. They are never carried, and never removed. */
+export const ownPaths: readonly string[] = [
+  '/tests',
+  '/logs/verifier',
+  '/solution',
+  '/as-agent',
+  '/gw',
+  '/.temper',
+  '/.adopted',
+  '/root/base.git',
+  '/root/base.rules',
+  '/tmp/temper-restore',
+  '/dev',
+  '/proc',
+  '/sys',
+  '/.dockerenv',
+  '/sbin/docker-init',
+  '/usr/sbin/docker-init',
+  '/etc/hostname',
+  '/etc/hosts',
+  '/etc/resolv.conf',
+  '/etc/mtab',
+];
+
+export const isWithin = (path: string, directory: string): boolean =>
+  path === directory || path.startsWith(directory === '/' ? '/' : `${directory}/`);
+
+/** Whether a path is one of these, or below one. */
+export const isWithinAny = (path: string, directories: readonly string[]): boolean =>
+  directories.some((directory) => isWithin(path, directory));
+
+/** Whether a path is a directory above one of these. */
+export const isAboveAny = (path: string, below: readonly string[]): boolean =>
+  below.some((one) => one !== path && isWithin(one, path));

@@ -1,0 +1,72 @@
+import { dirname } from 'node:path/posix';
+import { isAboveAny, isWithinAny } from '../changes.ts';
+
+/** One line of `docker diff`: 0 changed, 1 added, 2 deleted. */
+export interface DiffLine {
+  readonly Path: string;
+  readonly Kind: number;
+}
+
+/** The archives to ask the daemon for, which together hold the changed files of a container. */
+export interface ChangesPlan {
+  /** Paths of the image that were changed. Those that are directories may have lost something. */
+  readonly changed: readonly string[];
+  /** Paths that the image does not have, without those in another one of them. */
+  readonly added: readonly string[];
+  readonly archives: readonly PlannedArchive[];
+  /** Whether a path in an archive is part of the changes. */
+  isWanted(path: string): boolean;
+}
+
+export interface PlannedArchive {
+  readonly path: string;
+  /** Whether its first entry is all that is wanted if that is a directory. */
+  readonly first: boolean;
+}
+
+/**
+ * The numbers of changed files, in a directory itself and anywhere below it, from which one archive of the directory is asked for
+ * instead of one of each file. An archive costs the daemon a mount, which takes as long as reading some megabytes.
+ */
+const together = { inside: 6, below: 64 } as const;
+
+/** Plans the archives that hold the changes of a container, without the paths in `leftOut`. */
+export function planChanges(lines: readonly DiffLine[], leftOut: readonly string[]): ChangesPlan {
+  const kept = lines.filter(({ Path }) => !isWithinAny(Path, leftOut));
+  const present = kept.filter(({ Kind }) => Kind !== 2);
+  // An added directory that holds something of temper's own is taken piece by piece.
+  const isWhole = ({ Path, Kind }: DiffLine): boolean => Kind === 1 && !isAboveAny(Path, leftOut);
+  const wholes = new Set(present.filter(isWhole).map(({ Path }) => Path));
+  const inWhole = (path: string): boolean => [...above(path)].some((one) => wholes.has(one));
+  const outer = present.map(({ Path }) => Path).filter((path) => !inWhole(path));
+  const parents = new Set(kept.map(({ Path }) => dirname(Path)));
+  const isDirectory = (path: string): boolean => parents.has(path) && !wholes.has(path);
+
+  const inside = new Map<string, number>();
+  const below = new Map<string, number>();
+  const count = (counts: Map<string, number>, path: string): unknown => counts.set(path, (counts.get(path) ?? 0) + 1);
+  for (const path of outer.filter((one) => !isDirectory(one))) {
+    count(inside, dirname(path));
+    for (const one of above(path)) count(below, one);
+  }
+  const isTogether = (path: string): boolean =>
+    (inside.get(path) ?? 0) >= together.inside || (below.get(path) ?? 0) >= together.below;
+  const archives = new Map<string, PlannedArchive>();
+  for (const path of outer) {
+    const shared = [path, ...above(path)].findLast((one) => isDirectory(one) && isTogether(one));
+    if (shared === undefined) archives.set(path, { path, first: !wholes.has(path) });
+    else archives.set(shared, { path: shared, first: false });
+  }
+  const wanted = new Set(outer);
+  return {
+    changed: ['/', ...outer.filter((path) => !wholes.has(path))],
+    added: outer.filter((path) => wholes.has(path)),
+    archives: [...archives.values()],
+    isWanted: (path) => !isWithinAny(path, leftOut) && (wanted.has(path) || inWhole(path)),
+  };
+}
+
+/** Yields the directories above a path, except the root, the nearest first. */
+function* above(path: string): Iterable<string> {
+  for (let at = dirname(path); at !== '/' && at !== '.'; at = dirname(at)) yield at;
+}

@@ -1,0 +1,91 @@
+import { dirname, join } from 'node:path/posix';
+import type Docker from 'dockerode';
+import type { Header } from 'tar-stream';
+import { z } from 'zod';
+import { type CarriedHeader, type CarriedOwner, ownPaths, type ReadChanges } from '../changes.ts';
+import { listDirectories } from '../shell/listing.ts';
+import type { Shell } from '../shell/shell.ts';
+import { bytesOf, drain, type TarEntry, tarEntries } from '../tar-entries.ts';
+import { accountFiles, withoutUid } from './account-files.ts';
+import { callDaemon, orIfMissing } from './daemon.ts';
+import { type PlannedArchive, planChanges } from './plan-changes.ts';
+
+const diffLines = z.array(z.object({ Path: z.string(), Kind: z.number() })).nullable();
+const mounts = z.object({ Mounts: z.array(z.object({ Destination: z.string() })).default([]) });
+/** The character that stands for bytes that are no text. Such a name cannot be asked for. */
+const unreadable = '\uFFFD';
+const types: Readonly<Record<string, CarriedHeader['type']>> = {
+  file: 'file',
+  'contiguous-file': 'file',
+  directory: 'directory',
+  symlink: 'symlink',
+  link: 'link',
+  fifo: 'fifo',
+};
+
+/** The paths that temper fills in a container: the same in each, and its mounts. */
+export async function ownPathsOf(container: Docker.Container): Promise<readonly string[]> {
+  const { Mounts } = mounts.parse(await callDaemon(() => container.inspect()));
+  return [...ownPaths, ...Mounts.map(({ Destination }) => Destination)];
+}
+
+/** Reads what differs between a container and its image. The daemon itself packs the files, so no program inside is trusted. */
+export async function readChanges(
+  container: Docker.Container,
+  shell: Shell,
+  leftOut: readonly string[],
+  signal: AbortSignal,
+): Promise<ReadChanges> {
+  const own = [...(await ownPathsOf(container)), ...leftOut];
+  const lines = diffLines.parse(await callDaemon(() => container.changes())) ?? [];
+  const plan = planChanges(
+    lines.filter(({ Path }) => !Path.includes(unreadable)),
+    own,
+  );
+  const agent = shell.uidOf('agent');
+  return {
+    listings: await listDirectories(shell, plan.changed, signal),
+    added: plan.added,
+    async *entries() {
+      for (const archive of plan.archives) {
+        signal.throwIfAborted();
+        for await (const { header: found, content } of entriesOf(container, archive)) {
+          const header = carriedHeader(found, dirname(archive.path), agent);
+          if (header === null || !plan.isWanted(header.path)) await drain(content);
+          else yield accountFiles.has(header.path) ? await withoutUid({ header, content }, agent) : { header, content };
+          if (archive.first && header?.type === 'directory') break;
+        }
+      }
+    },
+  };
+}
+
+/** Yields the entries of one archive; none if the path is gone. Ends the daemon's answer when the caller leaves. */
+async function* entriesOf(container: Docker.Container, { path }: PlannedArchive): AsyncIterable<TarEntry> {
+  const answer = await callDaemon(() => container.getArchive({ path })).catch(orIfMissing);
+  if (answer === undefined) return;
+  try {
+    yield* tarEntries(bytesOf(answer));
+  } finally {
+    if ('destroy' in answer && typeof answer.destroy === 'function') answer.destroy();
+  }
+}
+
+/** Returns the entry of an archive below a directory as it is carried; null for what is not: devices, names that are no text. */
+function carriedHeader(header: Header, directory: string, agent: number): CarriedHeader | null {
+  const type = types[header.type ?? 'file'];
+  const target = header.linkname ?? undefined;
+  if (type === undefined || `${header.name}${target ?? ''}`.includes(unreadable)) return null;
+  const ownerOf = (id: number | undefined): CarriedOwner => (id === agent ? 'agent' : (id ?? 0));
+  return {
+    path: join(directory, header.name).replace(/(?<=.)\/$/, ''),
+    type,
+    mode: (header.mode ?? 0) & 0o7777,
+    uid: ownerOf(header.uid),
+    gid: ownerOf(header.gid),
+    mtime: header.mtime ?? new Date(0),
+    size: header.size ?? 0,
+    ...(target !== undefined && type === 'link' && { target: join(directory, target) }),
+    ...(target !== undefined && type === 'symlink' && { target }),
+  };
+}

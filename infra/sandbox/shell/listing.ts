@@ -1,0 +1,73 @@
+import type { Listing } from '../changes.ts';
+import { SandboxFailure } from '../failure.ts';
+import type { Shell } from './shell.ts';
+
+/** The largest list of the names in directories. */
+const mostBytes = 64 * 2 ** 20;
+/** Paths of one command, whose arguments are limited to two megabytes. */
+const atOnce = 500;
+
+/** Prints the paths in each of the directories $@ that can be read, and then its name after an `=`. */
+const list = `
+for d in "$@"; do
+  [ -d "$d" ] && [ ! -L "$d" ] && [ -r "$d" ] && [ -x "$d" ] || continue
+  find "$d" -mindepth 1 -maxdepth 1 -print0 && printf '=%s\\0' "$d"
+done
+exit 0
+`;
+
+/** Removes the paths $@ as far as this account may, and prints what is left of them. */
+const removeAll = `
+rm -rf -- "$@" 2>/dev/null
+for p in "$@"; do [ ! -e "$p" ] && [ ! -L "$p" ] || printf '%s\\0' "$p"; done
+exit 0
+`;
+
+/** Lists directories by their names; a path that is no directory, and what no account may read, is left out. */
+export async function listDirectories(
+  shell: Shell,
+  directories: readonly string[],
+  signal: AbortSignal,
+): Promise<readonly Listing[]> {
+  const found = new Map<string, readonly string[]>();
+  for (const role of ['grader', 'agent'] as const) {
+    for (const args of chunks(directories.filter((one) => !found.has(one)))) {
+      const { stdout, truncated } = await shell.run({ role, text: list, args, maxOutputBytes: mostBytes }, signal);
+      if (truncated)
+        throw new SandboxFailure('Internal', `the names in ${args.length} directories of ${shell.name} are too many`);
+      let names: string[] = [];
+      for (const path of stdout.toString('utf8').split('\0')) {
+        if (path.startsWith('=')) {
+          found.set(path.slice(1), names);
+          names = [];
+        } else if (path !== '') names.push(path.slice(path.lastIndexOf('/') + 1));
+      }
+    }
+  }
+  return [...found].map(([directory, names]) => ({ directory, names }));
+}
+
+/** Removes paths, each as the account that may. Returns those that are still there. */
+export async function removePaths(
+  shell: Shell,
+  paths: readonly string[],
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const left: string[] = [];
+  for (const args of chunks(paths)) {
+    let remaining: readonly string[] = args;
+    for (const role of ['agent', 'grader'] as const) {
+      if (remaining.length === 0) break;
+      const { stdout } = await shell.run({ role, text: removeAll, args: remaining, maxOutputBytes: mostBytes }, signal);
+      remaining = stdout.toString('utf8').split('\0').filter(Boolean);
+    }
+    left.push(...remaining);
+  }
+  return left;
+}
+
+function chunks(paths: readonly string[]): readonly (readonly string[])[] {
+  return Array.from({ length: Math.ceil(paths.length / atOnce) }, (_, index) =>
+    paths.slice(index * atOnce, (index + 1) * atOnce),
+  );
+}

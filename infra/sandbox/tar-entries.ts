@@ -1,0 +1,66 @@
+import { once } from 'node:events';
+import { type Extract, extract, type Header, type Pack } from 'tar-stream';
+
+export interface TarEntry {
+  readonly header: Header;
+  readonly content: AsyncIterable<Uint8Array>;
+}
+
+/** Yields the entries of a tar that arrives in pieces. Each entry's content has to be read before the next one comes. */
+export async function* tarEntries(source: AsyncIterable<Uint8Array>): AsyncIterable<TarEntry> {
+  const reader = extract();
+  const filling = fill(reader, source);
+  filling.catch(() => undefined); // the reader passes it on
+  for await (const entry of reader) yield { header: entry.header, content: bytesOf(entry) };
+  await filling;
+}
+
+async function fill(reader: Extract, source: AsyncIterable<Uint8Array>): Promise<void> {
+  try {
+    for await (const chunk of source) {
+      if (reader.destroying) return;
+      if (reader.write(chunk) === false) await drained(reader);
+    }
+    reader.end(null);
+  } catch (error) {
+    reader.destroy(error instanceof Error ? error : new Error(String(error)));
+    throw error;
+  }
+}
+
+const drained = (reader: Extract): Promise<void> =>
+  new Promise((resolve) => {
+    reader.once('drain', resolve);
+    reader.once('close', resolve);
+  });
+
+/** Yields what a stream of bytes yields. */
+export async function* bytesOf(source: AsyncIterable<unknown>): AsyncIterable<Uint8Array> {
+  for await (const chunk of source) if (chunk instanceof Uint8Array) yield chunk;
+}
+
+/** Adds an entry to a tar, with the content of a file as it arrives. */
+export async function addEntry(
+  tar: Pack,
+  header: Partial<Header> & Pick<Header, 'name' | 'type'>,
+  content: AsyncIterable<Uint8Array>,
+): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const sink = tar.entry(header, (error) => (error ? reject(error) : resolve()));
+  promise.catch(() => undefined); // it is awaited at the end
+  if (header.type === 'file') {
+    // A tar that is destroyed drains no more.
+    for await (const chunk of content) {
+      if (sink.write(chunk) === false) await Promise.race([once(sink, 'drain'), promise]);
+    }
+    sink.end(null);
+  } else await drain(content);
+  await promise;
+}
+
+/** Reads and drops the rest of an entry. */
+export async function drain(content: AsyncIterable<Uint8Array>): Promise<void> {
+  for await (const _ of content) {
+    // Only the end matters.
+  }
+}

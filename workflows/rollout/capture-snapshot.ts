@@ -1,0 +1,35 @@
+import { patched } from '@temporalio/workflow';
+import { capturingAllOn } from '../activities.ts';
+import type { RolloutEpoch } from '../contracts/ids.ts';
+import type { RolloutInput } from '../contracts/rollout.ts';
+import type { SandboxKind } from '../contracts/sandbox-kinds.ts';
+import type { Snapshot } from '../contracts/snapshot.ts';
+import type { ResolvedTask } from '../contracts/task.ts';
+import type { EpochHost } from './epoch-host.ts';
+
+interface Captured {
+  readonly input: RolloutInput;
+  readonly resolved: Pick<ResolvedTask, 'task'>;
+  readonly epoch: RolloutEpoch;
+}
+
+/** Captures all that the agent changed in its sandbox, if the tests get that. Workflow code of 0.4.0 did not know such tasks. */
+export async function captureSnapshot(
+  { input, resolved, epoch }: Captured,
+  host: EpochHost,
+  { kind, contextLength }: { readonly kind: SandboxKind; readonly contextLength: number | null },
+): Promise<{ readonly snapshot?: Snapshot }> {
+  const { task } = resolved;
+  if (task.gradedIn !== 'snapshot' || !patched('grade-snapshot')) return {};
+  const { agent, agentOptions, maxTurns } = input;
+  const start = { task, agent, maxTurns, contextLength, ...(agentOptions && { agentOptions }) };
+  const snapshot = await host.stage('captureDiff', () =>
+    capturingAllOn(host.name).captureSnapshot({
+      epoch,
+      kind,
+      ...start,
+      ...(host.adoptedAs !== undefined && { adoptedAs: host.adoptedAs }),
+    }),
+  );
+  return { snapshot };
+}
