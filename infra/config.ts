@@ -90,6 +90,8 @@ export interface Config {
   readonly agents: readonly string[];
   /** Modules with host tools: absolute paths, or packages. */
   readonly tools: readonly string[];
+  /** Modules with rewards: absolute paths, or packages. */
+  readonly rewards: readonly string[];
   /** The file with the price table; null if none is named. */
   readonly prices: string | null;
   readonly trainer: { readonly requestTokens: number };
@@ -173,8 +175,9 @@ export function readConfig(source: Environment = process.env): Config {
     pool: poolFrom(env, policy.policyUrl),
     pools: resolve(env.TEMPER_ENGINES ?? join(home, 'engines.json')),
     upstreams: resolve(env.TEMPER_UPSTREAMS ?? join(home, 'upstreams.json')),
-    agents: env.TEMPER_AGENTS.map((named) => (/^\.{0,2}\//.test(named) ? resolve(named) : named)),
-    tools: env.TEMPER_TOOLS.map((named) => (/^\.{0,2}\//.test(named) ? resolve(named) : named)),
+    agents: env.TEMPER_AGENTS.map(moduleFrom),
+    tools: env.TEMPER_TOOLS.map(moduleFrom),
+    rewards: env.TEMPER_REWARDS.map(moduleFrom),
     prices: env.TEMPER_PRICES === undefined ? null : resolve(env.TEMPER_PRICES),
     trainer: { requestTokens: env.TEMPER_TRAINER_REQUEST_TOKENS },
     checkpoints,
@@ -189,6 +192,9 @@ export function readConfig(source: Environment = process.env): Config {
     env: { ...source },
   };
 }
+
+/** A module of the operator's: a path becomes absolute, and the name of a package stays. */
+const moduleFrom = (named: string): string => (/^\.{0,2}\//.test(named) ? resolve(named) : named);
 
 /** The most seconds around the watch of a lost host: three until it begins, one of looks, and an adoption. */
 const toAdoptSec = 420;

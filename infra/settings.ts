@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { sandboxChoices } from '../workflows/contracts/sandbox-kinds.ts';
 import { hubVariables } from './data-sets/hub-account.ts';
+import { moduleVariables } from './module-settings.ts';
 import { networkVariables } from './network-settings.ts';
 import { e2bVariables } from './sandbox/e2b/variables.ts';
 import { kubernetesVariables } from './sandbox/kubernetes/variables.ts';
@@ -244,16 +245,7 @@ export const environment = z.object({
     'the same directory as the engine sees it, when the path differs (another mount, a chroot)',
     'the value of `TEMPER_CHECKPOINTS`',
   ),
-  TEMPER_AGENTS: setting(
-    list(),
-    'modules with agents of your own, separated by commas: paths (`./my-agent.mjs`) or npm packages that are installed in the working directory or beside temper. Give all processes of a stack the same value',
-    'none',
-  ),
-  TEMPER_TOOLS: setting(
-    list(),
-    'modules with host tools of your own, separated by commas: paths (`./my-tools.mjs`) or npm packages that are installed in the working directory or beside temper. They run in the gateway. Give all processes of a stack the same value',
-    'none',
-  ),
+  ...moduleVariables,
   TEMPER_TASK_ROOTS: setting(
     list(),
     'directories that `harbor:` addresses and data sets may point into, separated by commas',

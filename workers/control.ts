@@ -20,6 +20,7 @@ import { createEnginePools } from '../infra/engine/pools.ts';
 import { createGatewayControl } from '../infra/gateway/client.ts';
 import { controlSockets } from '../infra/gateway/sockets.ts';
 import { createUpstreams } from '../infra/gateway/upstream/upstreams.ts';
+import { createRewards } from '../infra/rewards.ts';
 import { createQuarantine } from '../infra/tasks/quarantine.ts';
 import { createTasks } from '../infra/tasks/tasks.ts';
 import { locateWorkflowBundle } from '../infra/temporal/bundle.ts';
@@ -50,6 +51,7 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
     const shared = await openState(config);
     await requireNamespace({ ...shared, client }, { mayMove: followsServer(config.store) });
     const { blobs: store, runs: records } = shared;
+    const rewards = await createRewards(config.rewards);
     const agents = createAgents({ cacheDir: config.cacheDir, own: await loadOwnAgents(config.agents) });
     const tasks = createTasks({
       store,
@@ -65,9 +67,9 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
     };
     const pools = createEnginePools(config.pools, config.pool, config.env);
     const activities: ControlActivities & SessionActivities = {
-      ...createRewardActivity(),
-      ...createTaskActivities({ tasks, quarantine, agent: agents.get, network: config.network, upstream }),
-      ...createRunCheck({ client, tasks, agent: agents.get, pools }),
+      ...createRewardActivity(rewards),
+      ...createTaskActivities({ tasks, quarantine, agent: agents.get, rewards, network: config.network, upstream }),
+      ...createRunCheck({ client, tasks, agent: agents.get, rewards, pools }),
       // Rollouts of 0.4.0 ask for sessions here; they are at the gateways of this machine.
       ...createTraceActivities(gateway, (policy) => resolvePolicy(client, policy)),
       ...createGroupActivities({ client, records }),

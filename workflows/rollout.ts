@@ -8,6 +8,7 @@ import { type FailureRecord, failureKinds } from './contracts/failures.ts';
 import { parseInput } from './contracts/input.ts';
 import { hostLostSignal, pauseSignal, resumeSignal, rolloutStatusQuery, stopSignal } from './contracts/messages.ts';
 import type { Outcome } from './contracts/outcome.ts';
+import { isOwnPolicy } from './contracts/resolution.ts';
 import { type RolloutInput, type RolloutRequest, type RolloutResult, rolloutInput } from './contracts/rollout.ts';
 import type { ResolvedTask } from './contracts/task.ts';
 import { countRollout } from './rollout/count.ts';
@@ -116,13 +117,14 @@ async function perform(parts: Parts): Promise<Ending> {
 type Basis = Parts & Pick<EpochContext, 'fewActivities'>;
 
 async function resolve({ input, progress, fewActivities }: Basis): Promise<ResolvedTask> {
-  const { task, agent, agentOptions, hostTools, upstream } = input;
+  const { task, agent, agentOptions, hostTools, rewardPolicy, upstream } = input;
   if (typeof task !== 'string') return task;
   const query = {
     address: task,
     agent,
     ...(agentOptions !== undefined && { agentOptions }),
     ...(hostTools !== undefined && { hostTools }),
+    ...(!isOwnPolicy(rewardPolicy) && { rewardPolicy }),
     ...(upstream !== undefined && { upstream }),
   };
   return progress.stage('resolveTask', async () => {

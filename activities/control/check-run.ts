@@ -3,6 +3,7 @@ import type { Client } from '@temporalio/client';
 import type { AgentSpec } from '../../infra/agents/agent.ts';
 import type { Agents } from '../../infra/agents/index.ts';
 import { type EnginePools, servesSeveral } from '../../infra/engine/pools.ts';
+import type { Rewards } from '../../infra/rewards.ts';
 import type { Tasks } from '../../infra/tasks/tasks.ts';
 import { chainStart, newestChain } from '../../infra/temporal/chain.ts';
 import { openRuns } from '../../infra/temporal/runs.ts';
@@ -12,6 +13,7 @@ import { atBoundary } from '../boundary.ts';
 import type { ControlActivities } from '../interfaces/control.ts';
 
 export interface RunCheckDependencies {
+  readonly rewards: Pick<Rewards, 'require'>;
   readonly client: Client;
   readonly tasks: Tasks;
   readonly pools: EnginePools;
@@ -24,10 +26,12 @@ export function createRunCheck({
   tasks,
   pools,
   agent,
+  rewards,
 }: RunCheckDependencies): Pick<ControlActivities, 'checkRun'> {
   return {
     checkRun: ({ input }) =>
       atBoundary(async () => {
+        rewards.require(input.settings.rewardPolicy);
         checkSettings(input, agent(input.settings.agent, input.settings.agentOptions));
         await checkPool({ client, pools }, callingRun(), input.pool);
         // The first task must be readable. A single broken task among many ends only its own group.

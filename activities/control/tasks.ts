@@ -1,6 +1,7 @@
 import { hostToolsOf } from '../../infra/agents/host-tools.ts';
 import type { Agents } from '../../infra/agents/index.ts';
 import { grantNetwork } from '../../infra/egress/grant-network.ts';
+import type { Rewards } from '../../infra/rewards.ts';
 import type { Quarantine } from '../../infra/tasks/quarantine.ts';
 import type { Tasks } from '../../infra/tasks/tasks.ts';
 import type { NetworkMode } from '../../workflows/contracts/network.ts';
@@ -14,6 +15,7 @@ export interface TaskDependencies {
   readonly tasks: Tasks;
   readonly quarantine: Pick<Quarantine, 'byAddress'>;
   readonly agent: Agents['get'];
+  readonly rewards: Pick<Rewards, 'require'>;
   /** The network that tasks may have at most. */
   readonly network: NetworkMode;
   /** Looks an upstream model up; refuses a name that is not configured. */
@@ -25,6 +27,7 @@ export function createTaskActivities({
   tasks,
   quarantine,
   agent,
+  rewards,
   network,
   upstream,
 }: TaskDependencies): Pick<ControlActivities, 'resolveTask' | 'chooseTask'> {
@@ -33,6 +36,7 @@ export function createTaskActivities({
       atBoundary(async (signal) => {
         const chosen = agent(input.agent, input.agentOptions);
         const { usesModel, branches } = chosen;
+        rewards.require(input.rewardPolicy ?? 'binary');
         if (input.upstream !== undefined) await upstream(input.upstream, signal);
         const task = grantNetwork(await tasks.resolve(input.address), network);
         const hostTools = hostToolsOf(chosen, task, input.hostTools);

@@ -8,7 +8,6 @@ import type {
   RegradeResult,
   RegradeRow,
 } from '../../workflows/contracts/regrade.ts';
-import type { RewardPolicy } from '../../workflows/contracts/resolution.ts';
 import type { RetentionResult } from '../../workflows/contracts/retention.ts';
 import type { AgentOptions } from '../../workflows/contracts/rollout.ts';
 import type { RunInput, StepResult, Training } from '../../workflows/contracts/run.ts';
@@ -40,9 +39,10 @@ export interface RolloutActivities {
     readonly agent: string;
     readonly agentOptions?: AgentOptions;
     readonly hostTools?: readonly string[];
+    readonly rewardPolicy?: string;
     readonly upstream?: string;
   }): Promise<ResolvedTask>;
-  reward(input: { readonly verdict: Verdict; readonly policy: RewardPolicy }): Promise<number>;
+  reward(input: { readonly verdict: Verdict; readonly policy: string }): Promise<number>;
 }
 
 /** The activities that a run, its groups and its steps ask of the control worker. */

@@ -19,7 +19,7 @@ export interface Agents {
   readonly specs: readonly AgentSpec[];
   /**
    * Finds an agent by name and applies options, which may be part of the name, too
-   * (`claude-code?subAgents=off&window=40000`). Throws TemperFailure UnknownAgent, which lists the names or the options
+   * (`claude-code?subAgents=off&window=40000`). An agent of a module may be named by its module. Throws TemperFailure UnknownAgent, which lists the names or the options
    * that there are.
    */
   get(name: string, options?: GivenOptions): Agent;
@@ -50,6 +50,11 @@ export function createAgents({ cacheDir, own = [] }: AgentsDependencies): Agents
   const table = [...siblings, ...ownSpecs(own, kit, taken)];
   const byName = new Map(table.map((agent) => [agent.name, agent]));
   const names = [...byName.keys()];
+  // An own agent also goes by its module, as the settings name it.
+  for (const [index, { from }] of own.entries()) {
+    const agent = table[siblings.length + index];
+    if (agent !== undefined) byName.set(from, agent);
+  }
   return {
     names,
     specs: table,
@@ -58,7 +63,10 @@ export function createAgents({ cacheDir, own = [] }: AgentsDependencies): Agents
       const [name = '', ...rest] = asked.split('?');
       const agent = byName.get(name);
       if (agent === undefined) {
-        throw new TemperFailure('UnknownAgent', `expected one of ${names.join(', ')}, got ${JSON.stringify(asked)}`);
+        throw new TemperFailure(
+          'UnknownAgent',
+          `expected one of ${names.join(', ')}, got ${JSON.stringify(asked)}${name.includes('/') ? '; name a module of your own in TEMPER_AGENTS of every process of the stack' : ''}`,
+        );
       }
       const inName = optionsOfQuery(rest.join('?'));
       const twice = Object.keys(inName).filter((option) => option in options);

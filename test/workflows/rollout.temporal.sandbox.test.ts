@@ -20,11 +20,14 @@ const writer: AgentModule = ({ z }) => ({
   stopReason: (exitCode) => (exitCode === 0 ? 'submitted' : 'crashed'),
 });
 
+/** A module with a reward that pays for failing. */
+const opposite = 'data:text/javascript,export default { name: "opposite", reward: ({ value }) => 1 - (value ?? 0) }';
+
 describe('rollout', () => {
   let rollouts: Rollouts;
 
   before(async () => {
-    rollouts = await startRollouts(() => ({ ownAgents: [{ from: 'a test', module: writer }] }));
+    rollouts = await startRollouts(() => ({ ownAgents: [{ from: 'a test', module: writer }], rewards: [opposite] }));
   });
   after(() => rollouts?.close());
 
@@ -38,6 +41,22 @@ describe('rollout', () => {
     assert.deepEqual([nop.outcome, nop.reward], ['scored', 0], JSON.stringify(nop));
     assert.ok(JSON.stringify(oracle).length < 8192);
     assert.deepEqual(await rollouts.sandboxes(), []);
+  });
+
+  it("has the reward of the operator's own function, and none of an unknown one", async () => {
+    const task = 'generated:train/1/0';
+    const by = (agent: string, rewardPolicy: string) =>
+      rollouts.run(`${agent}-${rewardPolicy}`, { task, agent, rewardPolicy });
+    const [oracle, nop, unknown] = await Promise.all([
+      by('oracle', 'opposite'),
+      by('nop', 'opposite'),
+      by('nop', 'no'),
+    ]);
+    assert.deepEqual([oracle.outcome, oracle.reward], ['scored', 0], JSON.stringify(oracle));
+    assert.deepEqual([nop.outcome, nop.reward], ['scored', 1], JSON.stringify(nop));
+    const { outcome, reward, failure } = unknown;
+    assert.deepEqual([outcome, reward, failure?.stage], ['invalid-task', null, 'resolveTask'], JSON.stringify(unknown));
+    assert.match(failure?.message ?? '', /expected one of binary, fraction, fail-to-pass, opposite, got no/);
   });
 
   it('captures the diff in the activity that waits for the agent, and measures both stages', async () => {

@@ -75,8 +75,8 @@ export const failureKinds = {
     outcome: 'invalid-task',
     retryable: false,
     description:
-      'The tests wrote a reward that is not a number from 0 to 1, or scores without weights, also for the untouched workspace.',
-    remedy: "Correct the task's `tests/test.sh`, or name `reward_weights`.",
+      'The tests wrote a reward that is not a number from 0 to 1, or scores without weights, also for the untouched workspace; or a reward of your own is no such number.',
+    remedy: "Correct the task's `tests/test.sh` or your reward, or name `reward_weights`.",
   },
   MissingProgram: {
     outcome: 'infra',

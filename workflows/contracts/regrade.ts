@@ -5,7 +5,6 @@ import type { Diff } from './diff.ts';
 import type { FailureRecord } from './failures.ts';
 import { integer, number, text } from './input.ts';
 import type { Count, Outcome } from './outcome.ts';
-import type { RewardPolicy } from './resolution.ts';
 import type { RolloutSettings } from './rollout.ts';
 import type { Snapshot } from './snapshot.ts';
 import type { Task } from './task.ts';
@@ -126,7 +125,7 @@ export interface FinishedEvaluation extends Pick<RolloutSettings, 'sandbox'> {
   /** The addresses of the task: as it was requested, if known, and as it is packed. */
   readonly addresses: readonly string[];
   readonly evaluationTimeoutSec: number | null;
-  readonly rewardPolicy: RewardPolicy;
+  readonly rewardPolicy: string;
 }
 
 /** The result of a regrade as history holds it. The rows are in the blob `report`. */

@@ -8,6 +8,9 @@ export type RequiredList = 'FAIL_TO_PASS' | 'PASS_TO_PASS';
 export const rewardPolicies = ['binary', 'fraction', 'fail-to-pass'] as const;
 export type RewardPolicy = (typeof rewardPolicies)[number];
 
+/** Whether a reward policy is one of temper's own. Others are functions of the operator's, which workers have loaded. */
+export const isOwnPolicy = (policy: string): policy is RewardPolicy => rewardPolicies.some((known) => known === policy);
+
 /** The number of tests of a list that ended as required, and the length of the list. */
 export interface Share {
   readonly good: number;

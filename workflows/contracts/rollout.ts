@@ -8,7 +8,6 @@ import { integer, number, oneOf, text, versionNumber } from './input.ts';
 import type { NetworkUse } from './network.ts';
 import type { Outcome, StopReason } from './outcome.ts';
 import { policyRef, poolName } from './policy.ts';
-import { rewardPolicies } from './resolution.ts';
 import { sandboxChoices } from './sandbox-kinds.ts';
 import type { Snapshot } from './snapshot.ts';
 import { resolvedTask } from './task.ts';
@@ -101,9 +100,13 @@ export const rolloutSettings = z.strictObject({
         'Default: those that the task asks for.',
     ),
   branches: branchRule.optional().describe("Which branches of the trace are trained. Default: the agent's own rule."),
-  rewardPolicy: oneOf(rewardPolicies)
+  rewardPolicy: text('the name of a reward policy')
+    .regex(/^[a-z][a-z0-9-]{0,39}$/, { error: 'expected up to 40 small letters, digits and hyphens' })
     .default('binary')
-    .describe('How results of a test log map to a reward. Ignored for tasks whose tests write the reward themselves.'),
+    .describe(
+      'How results of a test log map to a reward: `binary`, `fraction` or `fail-to-pass`, which are ignored for tasks whose tests ' +
+        'write the reward themselves, or the name of a reward of your own (`TEMPER_REWARDS`), which applies to each verdict.',
+    ),
   unscored: z
     .array(oneOf(['deadline', 'context-overflow']))
     .max(2)

@@ -1,11 +1,11 @@
 import { workflowInfo } from '@temporalio/workflow';
 import { control, evaluation } from '../activities.ts';
-import { rewardOf } from '../algorithms/reward.ts';
 import type { FailureRecord } from '../contracts/failures.ts';
 import type { RolloutEpoch } from '../contracts/ids.ts';
 import { sweepPriority } from '../contracts/queues.ts';
 import type { FinishedEvaluation, FinishedRollout, Regraded, RegradeInput, RegradeRow } from '../contracts/regrade.ts';
 import { attributed, StageFailure } from '../rollout/failure.ts';
+import { computeReward } from '../rollout/reward.ts';
 import { timeLimitsOf } from '../rollout/time-limits.ts';
 
 /** The length to which a row shortens messages, since a record with many rows is a value of history. */
@@ -72,7 +72,12 @@ async function evaluateOnce(
     ...(reuseVerdicts && { reuseVerdict: true }),
   });
   const { kind, log, cached } = verdict;
-  return { reward: rewardOf(verdict, rewardPolicy), kind, log: log.digest, ...(cached === true && { cached }) };
+  return {
+    reward: await computeReward(verdict, rewardPolicy),
+    kind,
+    log: log.digest,
+    ...(cached === true && { cached }),
+  };
 }
 
 function stateOf(before: number | null, evaluations: readonly Regraded[]): 'same' | 'changed' | 'unstable' {

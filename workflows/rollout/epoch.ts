@@ -21,7 +21,6 @@ import {
   sealingOn,
   sessionsOn,
 } from '../activities.ts';
-import { rewardOf } from '../algorithms/reward.ts';
 import type { BlobRef } from '../contracts/blob.ts';
 import type { ModelUse, SandboxProvider } from '../contracts/cost.ts';
 import type { Diff } from '../contracts/diff.ts';
@@ -40,6 +39,7 @@ import { type GradedInPlace, gradeInPlace, isGradedInPlace } from './grade-in-pl
 import type { HostLoss } from './host-loss.ts';
 import type { CostMeter } from './meter.ts';
 import type { Progress } from './progress.ts';
+import { computeReward } from './reward.ts';
 import type { TimeLimits } from './time-limits.ts';
 import { untilAllowed } from './until-allowed.ts';
 
@@ -292,7 +292,7 @@ export async function evaluate(
   };
   const verdict = graded?.verdict ?? (await progress.stage('evaluate', inFreshSandbox));
   const reward = await progress.stage('reward', async () =>
-    fewActivities ? rewardOf(verdict, rewardPolicy) : control.reward({ verdict, policy: rewardPolicy }),
+    fewActivities ? computeReward(verdict, rewardPolicy) : control.reward({ verdict, policy: rewardPolicy }),
   );
   return { verdict, reward };
 }

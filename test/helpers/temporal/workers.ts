@@ -37,6 +37,7 @@ import { createEgressPlaces } from '../../../infra/egress/places.ts';
 import type { GatewayControl } from '../../../infra/gateway/control.ts';
 import { createVerdictCache } from '../../../infra/grading/verdict-cache.ts';
 import { kept } from '../../../infra/machine/fit.ts';
+import { createRewards } from '../../../infra/rewards.ts';
 import { hasImage } from '../../../infra/sandbox/index.ts';
 import type { SandboxKind, SandboxProvider } from '../../../infra/sandbox/sandbox.ts';
 import { createDirectory } from '../../../infra/store/directory.ts';
@@ -118,6 +119,8 @@ export interface TestWorkersOptions {
   readonly cacheDir?: string;
   /** Agents of a user's own. Default: none. */
   readonly ownAgents?: readonly OwnAgent[];
+  /** Modules with rewards. Default: none. */
+  readonly rewards?: readonly string[];
   /** Default: the real workflows. */
   readonly workflowBundle?: WorkerOptions['workflowBundle'];
 }
@@ -132,14 +135,23 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
   const agents = createAgents({ cacheDir: options.cacheDir ?? join(home, 'cache'), own: options.ownAgents ?? [] });
   const connection = await NativeConnection.connect({ address: server.address });
   const { client } = server;
+  const rewards = await createRewards(options.rewards);
   const quarantine = createQuarantine(createRecords(home));
   const control = {
-    ...createRewardActivity(),
-    ...createTaskActivities({ tasks: host.tasks, quarantine, agent: agents.get, network: host.network.cap, upstream }),
+    ...createRewardActivity(rewards),
+    ...createTaskActivities({
+      tasks: host.tasks,
+      quarantine,
+      agent: agents.get,
+      rewards,
+      network: host.network.cap,
+      upstream,
+    }),
     ...createRunCheck({
       client,
       tasks: host.tasks,
       agent: agents.get,
+      rewards,
       pools: createPools(options.publish ?? 'reload'),
     }),
     ...createGroupActivities({ client, records: createRecords(join(home, 'runs')) }),

@@ -30,8 +30,11 @@ describe("a user's own agent", () => {
     return createAgents({ cacheDir: '/nonexistent', own: await loadOwnAgents(Array(times).fill(path)) });
   };
 
-  it('is one of the table, with its own options', async () => {
+  it('is one of the table, by its name and by its module, with its own options', async () => {
     const agents = await load(`export default (kit) => (${valid})`);
+    const module = join(directory, `agent-${modules}.mjs`);
+    assert.equal(agents.get(`${module}?text=other`).description, agents.get('own').description);
+    assert.throws(() => agents.get('./other.mjs'), /got "\.\/other\.mjs"; name a module of your own in TEMPER_AGENTS/);
     assert.equal(agents.names.at(-1), 'own');
     const start = { instruction: '', workdir: '/', baseUrl: null, secret: null, maxTurns: 1 };
     assert.deepEqual(agents.get('own').command(start).argv, ['touch', 'made']);

@@ -1,12 +1,12 @@
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import type { AgentSpec } from '../../../infra/agents/agent.ts';
-import { rewardPolicies } from '../../../workflows/contracts/resolution.ts';
+import type { Config } from '../../../infra/config.ts';
 import type { RolloutRequest } from '../../../workflows/contracts/rollout.ts';
 import { agentOf, agentOptionsOption, hostToolsOption, readAgentOptions } from '../follow/agent-options.ts';
 import { onInterrupt } from '../follow/interrupt.ts';
 import { type HomeOption, sandboxOption, stackCommand, wholeNumber } from '../stack/command.ts';
 import type { StackSession } from '../stack/stack-session.ts';
-import { Interrupted, Unsuccessful, UsageError } from '../text/errors.ts';
+import { Interrupted, orUsageError, taskUsageError, Unsuccessful, UsageError } from '../text/errors.ts';
 import { lostImages } from '../text/local-images.ts';
 import { note, print, printJson } from '../text/output.ts';
 import { createRolloutBoard } from './rollout/board.ts';
@@ -52,7 +52,7 @@ export function rolloutCommand(): Command {
       "time limit for the agent (default: the task's own)",
       wholeNumber(1, 1_000_000),
     )
-    .addOption(new Option('--reward-policy <name>', 'how test results map to a reward').choices(rewardPolicies))
+    .option('--reward-policy <name>', 'how test results map to a reward: binary, fraction, fail-to-pass, or your own')
     .option('--policy <run>', 'run whose policy samples (default: the one that is open or ended last)')
     .option('--upstream <name>', 'use this model of upstreams.json instead of the policy')
     .option('--json', 'print one JSON object per rollout to stdout')
@@ -68,6 +68,7 @@ async function rollout(options: RolloutOptions): Promise<void> {
   const session = await openSession(options, options.up, interrupt.signal);
   try {
     const agent = await agentOf({ agent: options.agent, agentOptions }, session.config);
+    if (options.rewardPolicy !== undefined) await requireReward(options.rewardPolicy, session.config);
     if (options.upstream !== undefined) await requireUpstream(options.upstream, agent, session);
     const { ready, broken } = await findTasks(options, session, agent);
     const total = ready.length + broken.length;
@@ -114,6 +115,15 @@ function requestOf({
     agentTimeoutSec: agentTimeout,
     purpose: 'evaluation',
   };
+}
+
+/** Checks the reward policy before anything starts. */
+async function requireReward(policy: string, config: Config): Promise<void> {
+  const { createRewards } = await import('../../../infra/rewards.ts');
+  const rewards = await createRewards(config.rewards).catch((error: unknown) => {
+    throw taskUsageError(error);
+  });
+  orUsageError(() => rewards.require(policy), '--reward-policy');
 }
 
 /** Checks the upstream model before anything starts; only the gateway knows the models and their keys. */
