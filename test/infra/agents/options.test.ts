@@ -156,3 +156,24 @@ it('refuses a variable that is named like a secret without printing its value', 
     (error: Error) => /GITHUB_TOKEN: expected no secret/.test(error.message) && !error.message.includes('value-of-it'),
   );
 });
+
+it('an agent with host tools finds them in its own configuration, without the secret in it, and keeps them beside chosen tools', () => {
+  const start = { ...context, hostTools: ['submit'] };
+  const url = 'http://127.0.0.1:8080/mcp';
+  for (const agent of ['mini', 'pi', 'claude-code', 'codex', 'opencode']) {
+    const configured = (one: AgentStart): string => {
+      const { argv, env, files } = agents.get(agent).command(one);
+      const { TEMPER_HOST_TOOLS = '' } = env;
+      const texts = [...files].map(([path, { bytes }]) => `${path} ${Buffer.from(bytes)}`);
+      return [...argv, TEMPER_HOST_TOOLS, ...texts].join('\n');
+    };
+    assert.ok(configured(start).includes(url), agent);
+    assert.ok(!configured({ ...start, secret: 'hidden-key' }).includes('hidden-key'), agent);
+    assert.ok(!configured(context).includes(url), `${agent} without host tools`);
+  }
+  const { argv } = agents.get('pi', { tools: ['bash'] }).command(start);
+  assert.equal(argv[argv.indexOf('--tools') + 1], 'bash,submit');
+  const files = agents.get('opencode', { tools: ['bash'] }).command(start).files;
+  const { permission } = JSON.parse(String(Buffer.from(files.get('.config/opencode/opencode.json')?.bytes ?? [])));
+  assert.deepEqual(permission, { '*': 'deny', bash: 'allow', temper_submit: 'allow' });
+});

@@ -53,8 +53,15 @@ const files = filesOf({
 export const cpus: number = readHarborTask(files).description.cpus;
 export default defineTasks({ tasks: () => [{ id: 'made', files: async () => files }] });
 `,
-  'reward.ts': `import { type RewardPolicy, rewardOf, type Verdict } from 'temper/reward';
+  'reward.ts': `import { defineReward, type RewardPolicy, rewardOf, type Verdict } from 'temper/reward';
 export const halved = (verdict: Verdict, policy: RewardPolicy): number => rewardOf(verdict, policy) / 2;
+export default defineReward({ name: 'halved', reward: (verdict) => halved(verdict, 'binary') });
+`,
+  'tool.ts': `import { defineHostTool, z } from 'temper/host-tool';
+export default defineHostTool({
+  name: 'repeat', description: 'Repeats a text.', input: { text: z.string(), times: z.int() },
+  call: ({ text, times }, { calls }) => text.repeat(times + calls.length),
+});
 `,
 };
 
