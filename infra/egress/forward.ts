@@ -1,5 +1,10 @@
-import { once } from 'node:events';
-import { type IncomingHttpHeaders, type IncomingMessage, type ServerResponse, request as send } from 'node:http';
+import {
+  type ClientRequest,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type ServerResponse,
+  request as send,
+} from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { EgressRefusedError } from './refused.ts';
 import { readAuthority, readHttpAddress, type Target } from './target.ts';
@@ -51,6 +56,7 @@ export async function forward(
 ): Promise<void> {
   const outgoing = send({
     createConnection: () => socket,
+    signal,
     method: request.method ?? 'GET',
     path,
     headers: {
@@ -61,15 +67,25 @@ export async function forward(
       ...(request.headers['transfer-encoding'] !== undefined && { 'transfer-encoding': 'chunked' }),
     },
   });
-  outgoing.on('error', () => undefined);
-  const replied: Promise<IncomingMessage[]> = once(outgoing, 'response', { signal });
+  const replied = replyTo(outgoing);
   const sent = pipeline(request, passage(), outgoing, { signal });
   // A server may answer, and close, before it has read all; the reply then decides.
   sent.catch(() => undefined);
-  const [reply] = await replied;
-  if (reply === undefined) throw new Error('the server sent no reply');
+  const reply = await replied;
   response.writeHead(reply.statusCode ?? 502, endToEnd(reply.headers));
   await pipeline(reply, passage(), response, { signal });
+}
+
+/** Resolves with the reply. A server that leaves HTTP instead of replying, to which nothing may follow it, has sent none. */
+function replyTo(outgoing: ClientRequest): Promise<IncomingMessage> {
+  const replied = new Promise<IncomingMessage>((resolve, reject) => {
+    outgoing.once('response', resolve);
+    outgoing.on('error', reject);
+    outgoing.once('close', () => reject(new Error('the server sent no reply')));
+  });
+  // It may fail while the request is still being sent.
+  replied.catch(() => undefined);
+  return replied;
 }
 
 function endToEnd(headers: IncomingHttpHeaders): IncomingHttpHeaders {
