@@ -59,7 +59,7 @@ export async function startAgent(host: Host, input: StartAgent & Pick<AgentSandb
 export async function agentCommand(host: Host, input: Omit<StartAgent, 'kind'>): Promise<AgentCommand> {
   const { epoch, task, agent, agentOptions, maxTurns, contextLength, hostTools = [] } = input;
   const spec = host.agent(agent, agentOptions);
-  const { instruction } = await host.tasks.open(task);
+  const { instruction, mcpServers } = await host.tasks.open(task);
   return spec.command({
     instruction,
     workdir: task.workdir,
@@ -68,6 +68,7 @@ export async function agentCommand(host: Host, input: Omit<StartAgent, 'kind'>):
     maxTurns,
     contextLength,
     hostTools,
+    mcpServers,
   });
 }
 

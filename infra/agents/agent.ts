@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import type { StopReason } from '../../workflows/contracts/outcome.ts';
 import type { SandboxKind } from '../../workflows/contracts/sandbox-kinds.ts';
 import type { BranchRule } from '../../workflows/contracts/trace.ts';
+import type { McpServer, McpTransport } from '../harbor/mcp-servers.ts';
 import type { FileTree } from '../sandbox/file-tree.ts';
 import type { SandboxMount } from '../sandbox/mount.ts';
 
@@ -21,6 +22,8 @@ export interface AgentSpec<Shape extends z.ZodRawShape = z.ZodRawShape> {
   readonly sandboxes?: readonly SandboxKind[];
   /** The directory below HOME from which the agent reads skills; absent if it reads none. */
   readonly skills?: string;
+  /** The ways in which it reaches MCP servers of a task; absent if it calls none. */
+  readonly mcpTransports?: readonly McpTransport[];
   /** A file that the image must contain because the agent's program depends on it; default: none. */
   readonly loader?: string;
   /**
@@ -46,6 +49,8 @@ export interface AgentStart {
   readonly maxTurns: number;
   /** The names of the host tools, which the gateway serves by MCP at `hostToolsUrl`; default: none. */
   readonly hostTools?: readonly string[];
+  /** The MCP servers of the task, in the sandbox; default: none. */
+  readonly mcpServers?: readonly McpServer[];
   /** Context length of the model in tokens; null if unknown. With it an agent can compact its conversation in time. */
   readonly contextLength?: number | null;
 }

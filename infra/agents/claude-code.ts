@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { McpServer } from '../harbor/mcp-servers.ts';
 import type { AgentSpec, AgentStart } from './agent.ts';
 import {
   bunLoader,
@@ -57,6 +58,7 @@ export function createClaudeCode({ runtime, packages }: CliDependencies): AgentS
     usesModel: true,
     needsSolution: false,
     skills: '.claude/skills',
+    mcpTransports: ['stdio', 'http', 'sse'],
     takesHostTools: true,
     sandboxes: bunSandboxes,
     loader: bunLoader,
@@ -69,7 +71,7 @@ export function createClaudeCode({ runtime, packages }: CliDependencies): AgentS
           program,
           ...flags,
           ...toolFlags(context.options),
-          ...hostToolFlags(baseUrl, context),
+          ...serverFlags(baseUrl, context),
           ...context.options.arguments,
         ]),
         env: {
@@ -83,7 +85,7 @@ export function createClaudeCode({ runtime, packages }: CliDependencies): AgentS
           CLAUDE_CODE_ATTRIBUTION_HEADER: '0',
           ...windowsOf(context, context.options),
           ...timeoutOf(context.options),
-          ...hostToolVariables(context, secret),
+          ...serverVariables(context, secret),
         },
         files: homeFiles(context.instruction),
       };
@@ -101,19 +103,36 @@ function toolFlags({ subAgents: agents, tools }: Options): string[] {
 }
 
 /**
- * Variables for host tools. Claude Code takes no credential that it knows by its name into the configuration of a server, so the
+ * Variables for MCP servers. Claude Code takes no credential that it knows by its name into the configuration of a server, so the
  * secret has another name, too; and by default it offers such tools only to a model that searches for them.
  */
-const hostToolVariables = ({ hostTools = [] }: AgentStart, secret: string): Record<string, string> =>
-  hostTools.length === 0
-    ? {}
-    : { [secretVariable]: secret, MCP_TOOL_TIMEOUT: String(hostToolTimeoutSec * 1000), ENABLE_TOOL_SEARCH: 'false' };
+function serverVariables(
+  { hostTools = [], mcpServers = [] }: AgentStart,
+  secret: string,
+): Readonly<Record<string, string>> {
+  if (hostTools.length + mcpServers.length === 0) return {};
+  const timeout = String(hostToolTimeoutSec * 1000);
+  return {
+    ...(hostTools.length > 0 && { [secretVariable]: secret }),
+    MCP_TOOL_TIMEOUT: timeout,
+    ENABLE_TOOL_SEARCH: 'false',
+  };
+}
 
-function hostToolFlags(baseUrl: string, start: AgentStart): string[] {
+function serverFlags(baseUrl: string, start: AgentStart): string[] {
   const url = hostToolsUrl(baseUrl, start);
-  if (url === null) return [];
   const headers = { Authorization: `Bearer \${${secretVariable}}` };
-  return ['--mcp-config', JSON.stringify({ mcpServers: { [hostToolServer]: { type: 'http', url, headers } } })];
+  const mcpServers = {
+    ...(url !== null && { [hostToolServer]: { type: 'http', url, headers } }),
+    ...Object.fromEntries((start.mcpServers ?? []).map((server) => [server.name, entryOf(server)])),
+  };
+  return Object.keys(mcpServers).length === 0 ? [] : ['--mcp-config', JSON.stringify({ mcpServers })];
+}
+
+function entryOf(server: McpServer): object {
+  if (server.transport !== 'stdio') return { type: server.transport, url: server.url };
+  const [command, ...args] = server.command;
+  return { type: 'stdio', command, args };
 }
 
 function windowsOf({ contextLength }: AgentStart, { compaction, window }: Options): Record<string, string> {

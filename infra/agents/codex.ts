@@ -1,5 +1,6 @@
 import { stringify } from 'smol-toml';
 import type { z } from 'zod';
+import type { McpServer } from '../harbor/mcp-servers.ts';
 import type { AgentContext, AgentSpec } from './agent.ts';
 import { type CliDependencies, homeFiles, modelName, requireGateway, secretVariable, withInstruction } from './cli.ts';
 import { hostToolServer, hostToolsUrl, hostToolTimeoutSec } from './host-tools.ts';
@@ -54,6 +55,7 @@ export function createCodex({ runtime, packages }: CliDependencies): AgentSpec<t
     usesModel: true,
     needsSolution: false,
     skills: '.agents/skills',
+    mcpTransports: ['stdio', 'http'],
     takesHostTools: true,
     options,
     runtimes: async () => Promise.all([runtime.prepare(), packages.prepare('codex')]),
@@ -90,7 +92,7 @@ exclude = ["${secretVariable}"]
 
 [analytics]
 enabled = false
-${options.subAgents === 'off' ? '\n[features]\nmulti_agent = false\n' : ''}${hostTools(hostToolsUrl(baseUrl, context))}`;
+${options.subAgents === 'off' ? '\n[features]\nmulti_agent = false\n' : ''}${hostTools(hostToolsUrl(baseUrl, context))}${(context.mcpServers ?? []).map(serverTable).join('')}`;
 };
 
 const hostTools = (url: string | null): string =>
@@ -102,6 +104,16 @@ url = "${url}"
 bearer_token_env_var = "${secretVariable}"
 tool_timeout_sec = ${hostToolTimeoutSec}
 `;
+
+/** The table of a task's own server. The texts of JSON are texts of TOML, too. */
+const serverTable = (server: McpServer): string => {
+  const [program, ...args] = server.transport === 'stdio' ? server.command : [];
+  return `
+[mcp_servers.${server.name}]
+${server.transport === 'stdio' ? `command = ${JSON.stringify(program)}\nargs = ${JSON.stringify(args)}` : `url = ${JSON.stringify(server.url)}`}
+tool_timeout_sec = ${hostToolTimeoutSec}
+`;
+};
 
 /** Files of the roles that a sub-agent can have. Codex finds them by their folder. */
 const rolesOf = (agents: SubAgentDefinitions): Record<string, string> =>

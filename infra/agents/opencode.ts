@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { McpServer } from '../harbor/mcp-servers.ts';
 import type { AgentContext, AgentSpec } from './agent.ts';
 import {
   bunLoader,
@@ -37,6 +38,7 @@ export function createOpencode({ runtime, packages }: CliDependencies): AgentSpe
     usesModel: true,
     needsSolution: false,
     skills: '.agents/skills',
+    mcpTransports: ['stdio', 'http', 'sse'],
     takesHostTools: true,
     sandboxes: bunSandboxes,
     loader: bunLoader,
@@ -73,8 +75,12 @@ function timeoutOf({ toolTimeoutSec }: Options): Record<string, string> {
 }
 
 /** The agent runs unattended and the sandbox confines it: a tool that it has is allowed, and it does not have one that is denied. */
-function permissionOf({ options: { subAgents: agents, tools }, hostTools = [] }: AgentContext<Options>): object {
-  const ours = hostTools.map((tool) => `${hostToolServer}_${tool}`);
+function permissionOf({
+  options: { subAgents: agents, tools },
+  hostTools = [],
+  mcpServers = [],
+}: AgentContext<Options>): object {
+  const ours = [...hostTools.map((tool) => `${hostToolServer}_${tool}`), ...mcpServers.map(({ name }) => `${name}_*`)];
   const chosen = tools === undefined ? { '*': 'allow' } : { '*': 'deny', ...allowed([...tools, ...ours]) };
   return agents === 'off' ? { ...chosen, task: 'deny' } : chosen;
 }
@@ -86,11 +92,23 @@ const agentsOf = ({ subAgents: agents }: Options): object =>
     ? {}
     : { agent: Object.fromEntries(Object.entries(agents).map(([name, one]) => [name, { mode: 'subagent', ...one }])) };
 
-function hostToolsOf(url: string | null): object {
-  if (url === null) return {};
+function serversOf(url: string | null, servers: readonly McpServer[]): object {
+  if (url === null && servers.length === 0) return {};
   const headers = { Authorization: `Bearer {env:${secretVariable}}` };
   const timeout = hostToolTimeoutSec * 1000;
-  return { mcp: { [hostToolServer]: { type: 'remote', url, headers, oauth: false, enabled: true, timeout } } };
+  const common = { enabled: true, timeout };
+  const mcp = {
+    ...(url !== null && { [hostToolServer]: { type: 'remote', url, headers, oauth: false, ...common } }),
+    ...Object.fromEntries(
+      servers.map((server) => [
+        server.name,
+        server.transport === 'stdio'
+          ? { type: 'local', command: server.command, ...common }
+          : { type: 'remote', url: server.url, oauth: false, ...common },
+      ]),
+    ),
+  };
+  return { mcp };
 }
 
 function configuration(baseUrl: string, context: AgentContext<Options>): string {
@@ -98,7 +116,7 @@ function configuration(baseUrl: string, context: AgentContext<Options>): string 
   return JSON.stringify({
     permission: permissionOf(context),
     ...agentsOf(chosen),
-    ...hostToolsOf(hostToolsUrl(baseUrl, context)),
+    ...serversOf(hostToolsUrl(baseUrl, context), context.mcpServers ?? []),
     share: 'disabled',
     provider: {
       [provider]: {

@@ -58,6 +58,7 @@ const shape = z.looseObject(
     sandboxes: z.array(oneOf(sandboxKinds), { error: 'expected a list of kinds of sandbox' }).min(1).optional(),
     loader: z.string({ error: 'expected a path' }).optional(),
     skills: z.string({ error: 'expected a path' }).optional(),
+    mcpTransports: z.array(oneOf(['stdio', 'http', 'sse']), { error: 'expected a list of transports' }).optional(),
     options: z
       .record(
         z.string().refine((name) => !commonNames.includes(name), {

@@ -8,6 +8,7 @@ import type { SandboxKind, SandboxProvider } from '../sandbox/sandbox.ts';
 import { type SandboxOwner, type SandboxRequest, sandboxSpec } from '../sandbox/sandbox-request.ts';
 import type { AgentSpec } from './agent.ts';
 import type { LoaderCheck } from './loader-check.ts';
+import { requireMcpServers } from './mcp-servers.ts';
 import { placeSkills, requireSkills } from './skills.ts';
 
 export interface AgentProvisioning {
@@ -15,7 +16,7 @@ export interface AgentProvisioning {
   readonly provider: SandboxProvider;
   readonly spec: AgentSpec;
   readonly request: Omit<SandboxRequest, 'files'>;
-  readonly files: GradedTask & Pick<HarborTask, 'skillsDirectory'>;
+  readonly files: GradedTask & Pick<HarborTask, 'skillsDirectory' | 'mcpServers'>;
   /** Whether an earlier activity attempt may have left the sandbox half set up. */
   readonly retried: boolean;
   readonly requireLoader: LoaderCheck;
@@ -55,6 +56,7 @@ export async function provisionAgent(
   }
   const skills = { task: task.id, skillsDirectory: files.skillsDirectory };
   requireSkills(spec, skills);
+  requireMcpServers(spec, { task: task.id, mcpServers: files.mcpServers });
   // An interrupted set-up might fail when it is repeated, or give another base commit: start from an empty sandbox.
   if (retried) await provider.remove(name);
   const asked = sandboxSpec(owner, { ...request, files: workspaceFiles(files, task.workdir) });

@@ -9,6 +9,7 @@ import { builtImageName, readBuildContext } from './build-context.ts';
 import { type Dockerfile, readDockerfile } from './dockerfile.ts';
 import { entrypointOf } from './entrypoint.ts';
 import { type Grading, gradingFile, parseGrading } from './grading-file.ts';
+import { type McpServer, mcpServersOf } from './mcp-servers.ts';
 import { plainDockerfile } from './plain-dockerfile.ts';
 import { agentNetwork, buildNetwork, testNetwork } from './task-network.ts';
 import { laterVersion, parseTaskToml, type TaskToml } from './task-toml.ts';
@@ -24,6 +25,8 @@ export interface HarborTask extends GradedTask {
   readonly grading: Grading | null;
   /** The directory in the sandbox with the skills of the agent, or null. */
   readonly skillsDirectory: string | null;
+  /** The servers in the sandbox whose tools the agent may call. */
+  readonly mcpServers: readonly McpServer[];
   /** The version of its `task.toml` if it is newer than all known ones: fields that came later are not read. */
   readonly laterVersion: string | null;
   /** Whether its author keeps files outside the workdir, which a fresh sandbox for the tests does not have. */
@@ -78,6 +81,7 @@ export function readHarborTask(tree: FileTree): HarborTask {
     entrypoint,
     healthCheck: healthCheckOf(toml),
     skillsDirectory: environment.skills_dir === undefined ? null : posix.resolve(workdir, environment.skills_dir),
+    mcpServers: mcpServersOf(environment.mcp_servers),
     workspace: build === null ? subtree(tree, 'environment/workspace/') : new Map(),
     tests: subtree(tree, 'tests/'),
     solution: subtree(tree, 'solution/'),

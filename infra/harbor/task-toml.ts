@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { hostToolNames } from '../../workflows/contracts/host-tools.ts';
 import { describeIssue, integer, number } from '../../workflows/contracts/input.ts';
+import { writtenServer } from './mcp-servers.ts';
 
 const seconds = number(1, 1_000_000, 'seconds').nullish();
 const variables = z.record(z.string(), z.string({ error: 'expected a string' })).default({});
@@ -81,7 +82,7 @@ const taskToml = z.looseObject({
       storage_mb: number(1, 100_000_000, 'MB').optional(),
       storage: size.optional(),
       gpus: integer(0, 1024).default(0),
-      mcp_servers: z.array(z.unknown()).default([]),
+      mcp_servers: z.array(writtenServer).default([]),
       tpu: table,
       os: z.string({ error: 'expected "linux"' }).default('linux'),
       healthcheck: z
@@ -171,9 +172,6 @@ function rejectUnsupported({ environment, verifier, steps }: TaskToml): void {
   if (environment.gpus > 0) reject('environment.gpus', '0', String(environment.gpus));
   if (environment.tpu !== undefined) reject('environment.tpu', 'no such table', 'one');
   if (environment.os.toLowerCase() !== 'linux') reject('environment.os', 'linux', environment.os);
-  if (environment.mcp_servers.length > 0) {
-    reject('environment.mcp_servers', 'an empty list', `${environment.mcp_servers.length} servers`);
-  }
   if ((verifier.environment_mode ?? 'shared') !== 'shared' || verifier.environment !== undefined) {
     reject('verifier.environment_mode', "shared: tests run in the same environment as the agent's", 'a separate one');
   }

@@ -73,6 +73,10 @@ export const needs = {
     what: 'their environments name some without a default: TEMPER_TASK_VARIABLES',
     isNeeded: (task) => neededVariables(task).length > 0,
   },
+  'MCP servers for the agent': {
+    what: 'an agent that calls them: claude-code, codex or opencode',
+    isNeeded: ({ mcpServers }) => mcpServers.length > 0,
+  },
   'skills for the agent': {
     what: 'an agent that reads skills: claude-code, codex, opencode or pi',
     isNeeded: ({ skillsDirectory }) => skillsDirectory !== null,

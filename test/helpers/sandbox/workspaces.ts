@@ -112,6 +112,7 @@ export const workspaceTask = (workspace: FileTree, setup: readonly string[] = []
   entrypoint: null,
   healthCheck: null,
   skillsDirectory: null,
+  mcpServers: [],
   keepsOutside: false,
   rewardWeights: null,
   codeAsAgent: false,
