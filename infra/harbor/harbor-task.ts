@@ -61,6 +61,7 @@ export function readHarborTask(tree: FileTree): HarborTask {
   }
   const entrypoint = entrypointOf(environment.entrypoint, dockerfile?.entrypoint ?? null);
   requireGradable(toml, { logged: grading !== null, hasEntrypoint: entrypoint !== null });
+  requireSeparable(toml, workdir);
   const ofTests = testNetwork(toml, { judgedByLog: grading !== null });
   const named = environment.docker_image ?? unmodifiedBase(dockerfile);
   const build = named === null ? readBuild(tree, toml) : null;
@@ -198,11 +199,30 @@ function rejectCompose(tree: FileTree): void {
   );
 }
 
+/**
+ * Rejects tests in an environment of their own that would miss something there. A fresh sandbox with the diff of the workdir is
+ * such an environment, as far as the artifacts that it is meant to get are in the workdir.
+ */
+function requireSeparable({ verifier, grading, artifacts }: TaskToml, workdir: string): void {
+  if (verifier.environment_mode !== 'separate') return;
+  if (grading.sandbox === 'same') {
+    throw malformed('task.toml', 'no grading.sandbox = "same", since verifier.environment_mode is separate', 'it');
+  }
+  const outside = artifacts.find((path) => path.startsWith('/') && !isBelow(path, workdir));
+  if (grading.sandbox === 'snapshot' || outside === undefined) return;
+  throw new TemperFailure(
+    'UnsupportedTask',
+    `task.toml: artifacts: expected paths in the workdir ${workdir}, of which alone a separate environment of the tests gets files, got ${outside}; [grading] sandbox = "snapshot" carries all`,
+  );
+}
+
 /** The directory of Harbor's own convention, whose files are kept for people to look at. */
 const conventionalArtifacts = '/logs/artifacts';
 
+const isBelow = (path: string, directory: string): boolean => `${path}/`.startsWith(`${directory.replace(/\/$/, '')}/`);
+
 const isInside = (path: string, workdir: string): boolean =>
-  [workdir, conventionalArtifacts].some((directory) => `${path}/`.startsWith(`${directory.replace(/\/$/, '')}/`));
+  isBelow(path, workdir) || isBelow(path, conventionalArtifacts);
 
 function textOf(tree: FileTree, path: string): string {
   const entry = tree.get(path);

@@ -172,8 +172,8 @@ function rejectUnsupported({ environment, verifier, steps }: TaskToml): void {
   if (environment.gpus > 0) reject('environment.gpus', '0', String(environment.gpus));
   if (environment.tpu !== undefined) reject('environment.tpu', 'no such table', 'one');
   if (environment.os.toLowerCase() !== 'linux') reject('environment.os', 'linux', environment.os);
-  if ((verifier.environment_mode ?? 'shared') !== 'shared' || verifier.environment !== undefined) {
-    reject('verifier.environment_mode', "shared: tests run in the same environment as the agent's", 'a separate one');
+  if (verifier.environment !== undefined) {
+    reject('verifier.environment', "no such table: tests run in the task's own image", 'one');
   }
   if (verifier.collect.length > 0) reject('verifier.collect', 'an empty list', `${verifier.collect.length} entries`);
 }

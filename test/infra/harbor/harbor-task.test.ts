@@ -48,7 +48,7 @@ it('reads the parts of a complete directory', () => {
 
 it('accepts schema_version of schema 1.2 and later, and artifacts in the workdir', () => {
   const toml =
-    'schema_version = "1.4"\nartifacts = ["/app/out.json", "notes.md", { source = "/app" }]\n[environment]\ndocker_image = "i"\nworkdir = "/app"\n[verifier]\nenvironment_mode = "shared"\n';
+    'schema_version = "1.4"\nartifacts = ["/app/out.json", "notes.md", { source = "/app" }]\n[environment]\ndocker_image = "i"\nworkdir = "/app"\n[verifier]\nenvironment_mode = "separate"\n';
   assert.equal(readHarborTask(treeOf({ 'task.toml': toml })).description.workdir, '/app');
 });
 
@@ -197,9 +197,18 @@ const malformed: readonly (readonly [string, Readonly<Record<string, string | nu
   ],
   [
     'tests in a separate environment',
-    { 'task.toml': '[environment]\ndocker_image = "x"\n[verifier]\nenvironment_mode = "separate"\n' },
+    { 'task.toml': '[environment]\ndocker_image = "x"\n[verifier.environment]\ndocker_image = "y"\n' },
     'UnsupportedTask',
-    /verifier\.environment_mode: expected shared: tests run in the same environment as the agent's, got a separate one/,
+    /verifier\.environment: expected no such table: tests run in the task's own image, got one/,
+  ],
+  [
+    'tests in a separate environment, with files outside the workdir',
+    {
+      'task.toml':
+        'artifacts = ["/workspace/a", "/logs/artifacts/b"]\n[environment]\ndocker_image = "x"\n[verifier]\nenvironment_mode = "separate"\n',
+    },
+    'UnsupportedTask',
+    /artifacts: expected paths in the workdir \/workspace, .*, got \/logs\/artifacts\/b; \[grading\] sandbox = "snapshot"/,
   ],
   [
     'collect commands',
