@@ -1,7 +1,6 @@
 import type { FileTree } from '../sandbox/file-tree.ts';
 import type { Protection } from './protection/rules.ts';
 import type { RequiredTests } from './resolution/resolve.ts';
-import type { HealthCheck } from './workspace/health-check.ts';
 
 /** The part of a task that grading needs. Task formats satisfy it; see infra/harbor/harbor-task.ts. */
 export interface GradedTask {
@@ -50,4 +49,17 @@ export interface GradedTask {
 export interface LogGrading extends RequiredTests {
   /** Name of a parser: temper's or a data set's, for example `parse_log_pytest`. */
   readonly logParser: string;
+}
+
+/** A command of a task that says whether its sandbox is ready, as `HEALTHCHECK` of Docker does. */
+export interface HealthCheck {
+  readonly command: string;
+  readonly intervalSec: number;
+  /** The time of one try. */
+  readonly timeoutSec: number;
+  /** The time after the start in which failures do not count. */
+  readonly startPeriodSec: number;
+  readonly startIntervalSec: number;
+  /** The number of failures after which the sandbox is unhealthy. */
+  readonly retries: number;
 }

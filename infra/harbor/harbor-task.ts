@@ -1,8 +1,7 @@
 import { posix } from 'node:path';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
-import type { GradedTask } from '../grading/task.ts';
-import type { HealthCheck } from '../grading/workspace/health-check.ts';
+import type { GradedTask, HealthCheck } from '../grading/task.ts';
 import type { FileEntry, FileTree } from '../sandbox/file-tree.ts';
 import { type BuildContext, imageName } from '../sandbox/image.ts';
 import { builtImageName, readBuildContext } from './build-context.ts';

@@ -1,19 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
-
-/** A command of a task that says whether its sandbox is ready, as `HEALTHCHECK` of Docker does. */
-export interface HealthCheck {
-  readonly command: string;
-  readonly intervalSec: number;
-  /** The time of one try. */
-  readonly timeoutSec: number;
-  /** The time after the start in which failures do not count. */
-  readonly startPeriodSec: number;
-  readonly startIntervalSec: number;
-  /** The number of failures after which the sandbox is unhealthy. */
-  readonly retries: number;
-}
+import type { HealthCheck } from '../task.ts';
 
 interface HealthCheckOptions {
   readonly workdir: string;
