@@ -58,13 +58,13 @@ export async function openCluster(namespace: string): Promise<Cluster> {
         onListed();
         return listed;
       };
-      return new library.ListWatch(path, calmWatch(new library.Watch(config)), list, false, labelSelector);
+      return new library.ListWatch(path, withReportedErrors(new library.Watch(config)), list, false, labelSelector);
     },
   };
 }
 
 /** Has a watch report errors of its credentials, too. The library leaves them unhandled, which would end this process. */
-function calmWatch(watch: Watch): Watch {
+function withReportedErrors(watch: Watch): Watch {
   const begin = watch.watch.bind(watch);
   watch.watch = (path, query, onChange, onEnd) =>
     begin(path, query, onChange, onEnd).catch((error: unknown) => {
