@@ -6,8 +6,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
+import { connectClient, plainTarget } from '../../infra/temporal/connection.ts';
 import type { HostRow } from '../../workers/cli/stack/hosts.ts';
 import type { RunStatus } from '../../workflows/contracts/run.ts';
+import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
+import { rolloutResults } from '../faults/rollout-results.ts';
 import { buildTemperImage } from '../helpers/deploy/images.ts';
 import { type Outside, startOutside } from '../helpers/deploy/outside.ts';
 import { locateHelm } from '../helpers/deploy/tools.ts';
@@ -32,7 +35,7 @@ describe('the Helm chart, installed on a cluster', () => {
   const inNamespace = (...words: readonly string[]) => kubectl('--namespace', namespace, ...words);
   const temper = (...words: readonly string[]) => inNamespace('exec', 'deploy/one-control', '--', 'temper', ...words);
   const hostRows = async (): Promise<readonly HostRow[]> => JSON.parse(await temper('host', 'list', '--json'));
-  const status = async (): Promise<RunStatus> => JSON.parse(await temper('show', 'demo', '--json'));
+  const status = async (run: string): Promise<RunStatus> => JSON.parse(await temper('show', run, '--json'));
 
   before(async () => {
     const program = await locateHelm({ env: process.env, progress: (line) => console.error(line) });
@@ -76,10 +79,45 @@ describe('the Helm chart, installed on a cluster', () => {
     await until(async () => (await hostRows()).every(({ taken }) => taken > 0), limitMs);
     await inNamespace('delete', 'pod', 'one-host-0', '--wait=false');
     await helm('upgrade', release, chart, '--reuse-values', '--set', 'podAnnotations.upgraded=yes');
-    await until(async () => (await status()).phase === 'done', limitMs);
-    const { rollouts, rolloutsStarted, policyVersion } = await status();
+    await until(async () => (await status('demo')).phase === 'done', limitMs);
+    const { rollouts, rolloutsStarted, policyVersion } = await status('demo');
     assert.deepEqual([rollouts.scored, policyVersion], [rolloutsStarted, 2]);
     await until(async () => (await kubectl('--namespace', sandboxes, 'get', 'pods', '--output=name')) === '');
+  });
+
+  it('has a host that stays adopt the Pods of one that goes, by the journals on their claim', {
+    timeout: limitMs,
+  }, async () => {
+    const { temporal, namespace: ofTemporal, signalPolicy } = outside ?? assert.fail();
+    const { client, close } = await connectClient(plainTarget(temporal, ofTemporal));
+    /** Whether an agent of a host waits for the policy. */
+    const isAtWork = async (host: string): Promise<boolean> => {
+      const query = `ExecutionStatus="Running" AND WorkflowType="rollout" AND ${searchAttributes.host.name}="${host}"`;
+      for await (const { workflowId } of client.workflow.list({ query })) {
+        const { raw } = await client.workflow.getHandle(workflowId).describe();
+        if (raw.pendingActivities?.some(({ activityType }) => activityType?.name === 'awaitAgent')) return true;
+      }
+      return false;
+    };
+    try {
+      const shape = ['--tasks', 'generated:train/3', '--steps', '2', '--groups', '2', '--rollouts', '3'];
+      await temper('train', '--id', 'adopted', ...shape, '--detach');
+      await until(async () => (await status('adopted')).rolloutsStarted > 0, limitMs);
+      signalPolicy('SIGSTOP');
+      await until(() => isAtWork('one-host-1'), limitMs);
+      await inNamespace('scale', 'statefulset/one-host', '--replicas=1');
+      await inNamespace('wait', '--for=delete', 'pod/one-host-1', '--timeout=5m');
+      await temper('host', 'forget', 'one-host-1', '--yes', '--force');
+      signalPolicy('SIGCONT');
+      await until(async () => (await status('adopted')).phase === 'done', limitMs);
+      const adopted = (await rolloutResults(client)).filter(({ adoptions = 0 }) => adoptions > 0);
+      assert.ok(adopted.length > 0, 'expected a rollout whose Pod was adopted');
+      for (const { outcome, epochs } of adopted) assert.deepEqual([outcome, epochs], ['scored', 1]);
+    } finally {
+      signalPolicy('SIGCONT');
+      await close();
+    }
+    await until(async () => (await kubectl('--namespace', sandboxes, 'get', 'pods', '--output=name')) === '', limitMs);
   });
 
   it('leaves the volumes alone behind, whose claims and directories are deleted by hand', async () => {

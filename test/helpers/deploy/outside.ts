@@ -20,6 +20,8 @@ export interface Outside extends AsyncDisposable {
   readonly namespace: string;
   readonly store: { readonly address: string; readonly endpoint: string };
   readonly policy: string;
+  /** Stops the policy server, so that agents wait for it, or has it continue. */
+  signalPolicy(signal: 'SIGSTOP' | 'SIGCONT'): void;
   /** The directory of checkpoints on this machine, as the policy server sees it. */
   readonly checkpoints: string;
   readonly storeKeys: Readonly<Record<string, string>>;
@@ -49,6 +51,7 @@ export async function startOutside(node: string): Promise<Outside> {
     namespace,
     store: { address: `s3://${testBucket}/stack`, endpoint: `http://${store.at}` },
     policy: policy.url,
+    signalPolicy: policy.signal,
     checkpoints: policy.checkpoints,
     storeKeys: s3.env,
     policyKeys,
@@ -119,5 +122,6 @@ async function startPolicy(address: string, keys: Outside['policyKeys']) {
     await close();
     throw error;
   }
-  return { url, checkpoints, close };
+  const signal = (name: 'SIGSTOP' | 'SIGCONT'): void => void child.kill(name);
+  return { url, checkpoints, signal, close };
 }
