@@ -30,8 +30,13 @@ async function fill(reader: Extract, source: AsyncIterable<Uint8Array>): Promise
 
 const drained = (reader: Extract): Promise<void> =>
   new Promise((resolve) => {
-    reader.once('drain', resolve);
-    reader.once('close', resolve);
+    const go = (): void => {
+      reader.off('drain', go);
+      reader.off('close', go);
+      resolve();
+    };
+    reader.on('drain', go);
+    reader.on('close', go);
   });
 
 /** Yields what a stream of bytes yields. */

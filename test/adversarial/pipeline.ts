@@ -80,13 +80,18 @@ export async function createPipeline(kind: SandboxKind): Promise<Pipeline> {
   const signal = AbortSignal.timeout(300_000);
   let count = 0;
 
-  const inSandbox = async <T>(purpose: SandboxPurpose, work: (sandbox: Sandbox) => Promise<T>): Promise<T> => {
+  const inSandbox = async <T>(
+    purpose: SandboxPurpose,
+    { description }: HarborTask,
+    work: (sandbox: Sandbox) => Promise<T>,
+  ): Promise<T> => {
     const name = `${stack}-${count++}`;
     const expiresAtMs = Date.now() + 600_000;
     const labels = { stack, run: 'run', rollout: name, epoch: 1, purpose, expiresAtMs };
     const spec = { name, image: 'temper-tasks:bookworm', labels, ...size, workdir: '/workspace', mounts };
+    const root = description.user === 'root' ? { root: true as const } : {};
     try {
-      return await work(await provider.ensure(spec, signal));
+      return await work(await provider.ensure({ ...spec, ...root }, signal));
     } finally {
       await provider.remove(name);
     }
@@ -99,7 +104,7 @@ export async function createPipeline(kind: SandboxKind): Promise<Pipeline> {
     agent: ScriptedAgent,
     next: (sandbox: Sandbox, diff: Diff) => Promise<T>,
   ): Promise<T> =>
-    inSandbox('agent', async (sandbox) => {
+    inSandbox('agent', task, async (sandbox) => {
       const { workdir } = task.description;
       const { baseCommit } = await prepareWorkspace(sandbox, task, { workdir, keep: true }, signal);
       await sandbox.putFiles({ tree: treeOf(agent.files ?? {}), at: workdir, owner: 'agent' }, signal);
@@ -114,7 +119,7 @@ export async function createPipeline(kind: SandboxKind): Promise<Pipeline> {
     });
 
   const judge = async (task: HarborTask, diff: Diff): Promise<Evaluated> => {
-    const verdict = await inSandbox('evaluation', async (sandbox) => {
+    const verdict = await inSandbox('evaluation', task, async (sandbox) => {
       const { workdir, diskMb } = task.description;
       await prepareWorkspace(sandbox, task, { workdir, keep: false }, signal);
       const judged = { task, diff, workdir, diskMb, timeoutMs: testTimeoutMs, path, subject: 'none' };
@@ -174,7 +179,7 @@ export async function createPipeline(kind: SandboxKind): Promise<Pipeline> {
         await keepSnapshot(sandbox, store, options, signal),
         found,
       ]);
-      const verdict = await inSandbox('evaluation', async (sandbox) => {
+      const verdict = await inSandbox('evaluation', task, async (sandbox) => {
         const { workdir, diskMb } = task.description;
         await prepareWorkspace(sandbox, task, { workdir, keep: false }, signal);
         const work = { task, diff, snapshot, workdir, diskMb, timeoutMs: testTimeoutMs, path, subject: 'none' };

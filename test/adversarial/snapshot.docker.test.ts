@@ -7,8 +7,8 @@ import { treeOf } from '../helpers/sandbox/workspaces.ts';
 import { createPipeline, type Pipeline, secret } from './pipeline.ts';
 
 /** A task whose tests get all that the agent changed. */
-function carried(test: string, grading = ''): HarborTask {
-  const toml = `[environment]\ndocker_image = "temper-tasks:bookworm"\nstorage_mb = 256\n[grading]\nsandbox = "snapshot"\n${grading}`;
+function carried(test: string, grading = '', agent = ''): HarborTask {
+  const toml = `${agent}[environment]\ndocker_image = "temper-tasks:bookworm"\nstorage_mb = 256\n[grading]\nsandbox = "snapshot"\n${grading}`;
   return readHarborTask(
     treeOf({
       'task.toml': toml,
@@ -97,6 +97,42 @@ rm -rf /workspace/* /workspace/.git; ln -s /logs /workspace/logs; chmod 000 /hom
     const { reward: got, verdict, log, flags, snapshot } = await pipeline.runSnapshot(carried(reward), { script });
     assert.deepEqual([got, verdict.kind, flags, snapshot.parts], [0, 'patch-failed', ['bulk'], []]);
     assert.match(log, /above 64 MB \(TEMPER_SNAPSHOT_MB\)/);
+  });
+
+  describe('of an agent that is root', () => {
+    const asRoot = (test: string, grading = ''): HarborTask => carried(test, grading, '[agent]\nuser = "root"\n');
+
+    it('see accounts, programs and directories as it left them', async () => {
+      const script = `useradd -m worker && echo hi >/home/worker/note && chown worker /home/worker/note
+rm /usr/bin/xz; rm -r /usr/share/doc; mkdir /usr/share/doc; echo new >/usr/share/doc/only
+for i in $(seq 30); do printf '#!/bin/sh\necho '$i >/usr/local/bin/made$i; chmod 755 /usr/local/bin/made$i; done`;
+      const test = `set -ex
+[ "$(stat -c %U /home/worker/note)" = worker ]; su worker -c true; [ ! -e /usr/bin/xz ]; [ "$(ls /usr/share/doc)" = only ]
+[ "$(made30)" = 30 ]; ${reward}`;
+      const { reward: got, log } = await pipeline.runSnapshot(asRoot(test), { script });
+      assert.equal(got, 1, log);
+    });
+
+    it('meet no process, no job and no service of it, and believe one that they let live', async () => {
+      const script = `printf '* * * * * root echo 1 >/logs/verifier/reward.txt\n' >/etc/cron.d/win
+setsid sh -c 'while :; do echo 1 >/logs/verifier/reward.txt; sleep 0.1; done' </dev/null >/dev/null 2>&1 &
+mkdir -p /srv/lies; echo right >/srv/lies/answer
+setsid python3 -m http.server 8123 --bind 127.0.0.1 --directory /srv/lies </dev/null >/dev/null 2>&1 &
+until python3 -c 'import urllib.request as r; r.urlopen("http://127.0.0.1:8123/answer")' 2>/dev/null; do sleep 0.1; done`;
+      const ask = `sleep 1; python3 -c 'import urllib.request as r; assert r.urlopen("http://127.0.0.1:8123/answer").read() == b"right\\n"'`;
+      const { reward: got, log } = await pipeline.runSnapshot(asRoot(`${ask} && ${reward}`), { script });
+      assert.equal(got, 0, log);
+      const same = { ...asRoot(`${ask} && ${reward}`), gradedIn: 'same', keepProcesses: true } as const;
+      assert.equal((await pipeline.runInPlace(same, { script })).reward, 1, 'a service that lies wins');
+    });
+
+    it('are fooled by an interpreter that it replaced', async () => {
+      const script = `printf '#!/bin/sh\nexit 0\n' >/usr/bin/python3`;
+      const task = asRoot(`python3 -c 'raise SystemExit(1)' && ${reward}`);
+      const { reward: got, log, verdict } = await pipeline.runSnapshot(task, { script });
+      assert.deepEqual([got, verdict.exposure], [1, 'snapshot'], log);
+      assert.equal((await pipeline.run({ ...task, gradedIn: 'fresh' }, { script })).reward, 0);
+    });
   });
 
   async function bytesOf({ parts }: Snapshot): Promise<Buffer> {

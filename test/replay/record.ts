@@ -76,6 +76,11 @@ async function recordRollouts(): Promise<void> {
     lost = true;
     throw ApplicationFailure.nonRetryable('the sandbox is gone', 'SandboxLost');
   };
+  for (const gradedIn of ['same', 'snapshot'] as const) {
+    stack.script = { ...script, gradedIn };
+    await execute('rollout', `recorded-${gradedIn}`, request);
+    await save(`rollout-${gradedIn}`, `recorded-${gradedIn}`);
+  }
   stack.script = { ...script, agent: loseOnce };
   await execute('rollout', 'recorded-lost-sandbox', request);
   await save('rollout-lost-sandbox', 'recorded-lost-sandbox');

@@ -4,6 +4,7 @@ import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { Trick } from '../../../workflows/contracts/flags.ts';
 import type { StopReason } from '../../../workflows/contracts/outcome.ts';
 import type { SandboxKind } from '../../../workflows/contracts/sandbox-kinds.ts';
+import type { Task } from '../../../workflows/contracts/task.ts';
 import type { BranchRule, Segment, Trace, TraceSummary } from '../../../workflows/contracts/trace.ts';
 import type { Upstream } from '../../../workflows/contracts/upstream.ts';
 
@@ -21,6 +22,8 @@ export interface Script {
   provision?(workflowId: string): Promise<void>;
   /** The kind of the sandboxes. Default: `local`. */
   readonly kind?: SandboxKind;
+  /** The way in which the tasks are graded. Default: over the diff in a fresh sandbox. */
+  readonly gradedIn?: Task['gradedIn'];
   /** Returns the host that adopts a sandbox of the kind `e2b`, or why none does. Default: the one that has all sandboxes. */
   adopt?(): Adoption;
   /** Returns whether a host is alive. Default: each is. */

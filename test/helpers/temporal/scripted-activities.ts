@@ -38,6 +38,7 @@ import {
   evaluationQueue,
   hostQueue,
   imageQueue,
+  ownEvaluationQueue,
   provisionQueue,
   trainerQueue,
 } from '../../../workflows/contracts/queues.ts';
@@ -120,7 +121,12 @@ export async function startScriptedWorkers(
     resolveTask: async ({ address, upstream }) => {
       if (upstream !== undefined) findUpstream(script, upstream);
       return {
-        task: { ...task, id: address, ...(script.pulled === true && { imageFrom: 'registry' as const }) },
+        task: {
+          ...task,
+          id: address,
+          ...(script.pulled === true && { imageFrom: 'registry' as const }),
+          ...(script.gradedIn !== undefined && { gradedIn: script.gradedIn }),
+        },
         usesModel: true,
         ...(script.branches === undefined ? {} : { branches: script.branches }),
       };
@@ -169,9 +175,7 @@ export async function startScriptedWorkers(
         return { stop: script.stop?.(caller()) ?? 'submitted', exitCode: 0, log: blob };
       }),
     deliverCancel: async () => sendHeartbeatsNow(Context.current().info.workflowExecution?.runId ?? ''),
-    evaluateInPlace: async () => {
-      throw new Error('no scripted task is graded in the sandbox of its agent');
-    },
+    evaluateInPlace: async (input) => evaluation.evaluate(input),
     captureSnapshot: async ({ kind }) => ({ kind, parts: [blob.digest], entries: 1, bytes: 1 }),
     captureDiff: async () => ({ patch: blob, baseCommit: '0'.repeat(40), files: 1, dropped: 0, tooLarge: false }),
   };
@@ -248,6 +252,7 @@ export async function startScriptedWorkers(
     },
     { taskQueue: provisionQueue('scripted'), activities: host },
     { taskQueue: captureQueue('scripted'), activities: host },
+    { taskQueue: ownEvaluationQueue('scripted'), activities: host },
     { taskQueue: cleanUpQueue('scripted'), activities: cleanUp },
     { taskQueue: adoptionQueue('e2b'), activities: adoption },
     { taskQueue: evaluationQueue, activities: evaluation },
