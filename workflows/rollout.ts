@@ -171,7 +171,11 @@ function accountOf({ produced, verdict }: Ending): string {
   const agent = produced ? [`the agent ended by ${produced.end.stop}`] : [];
   const files = produced ? [`changed ${produced.diff.files} files`] : [];
   const tests = verdict ? [`tests: ${verdictText(verdict)}`] : [];
-  const flags = flagsOfRollout({ diff: produced?.diff ?? null, verdict: verdict ?? null }).map(({ trick }) => trick);
+  const flags = flagsOfRollout({
+    diff: produced?.diff ?? null,
+    verdict: verdict ?? null,
+    ...(produced?.end.network !== undefined && { network: produced.end.network }),
+  }).map(({ trick }) => trick);
   const suspect = flags.length > 0 ? [`flags: ${flags.join(', ')}`] : [];
   return [...agent, ...files, ...tests, ...suspect].join('; ');
 }

@@ -1,14 +1,18 @@
 import { Context } from '@temporalio/activity';
+import { flagSolutionHosts } from '../../infra/egress/solution-hosts.ts';
 import type { Held } from '../../infra/gateway/channel/hold.ts';
 import { createChannels, type Egress } from '../../infra/gateway/channel/index.ts';
 import { referenceAnswer } from '../../infra/grading/answer.ts';
 import { wasEndedInside } from '../../infra/sandbox/failure.ts';
 import { readLog, withoutSecret } from '../../infra/sandbox/process-log.ts';
 import type { ProcessStatus, Sandbox, StartResult } from '../../infra/sandbox/sandbox.ts';
+import { firstOfEach } from '../../workflows/algorithms/flags.ts';
 import type { BlobRef } from '../../workflows/contracts/blob.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { sessionId } from '../../workflows/contracts/ids.ts';
+import type { NetworkUse } from '../../workflows/contracts/network.ts';
 import type { StopReason } from '../../workflows/contracts/outcome.ts';
+import type { Task } from '../../workflows/contracts/task.ts';
 import { atBoundary, cancelRequested, joinAtBoundary } from '../boundary.ts';
 import { sendHeartbeatsNow } from '../heartbeats.ts';
 import type { AgentEnd, AwaitAgent, HostActivities } from '../interfaces/host.ts';
@@ -114,7 +118,7 @@ async function awaitAgent(
   const said = withoutSecret(await readLog(sandbox, agentKey), host.secretOf(sessionId(input.epoch)));
   const log = await host.store.put(said, 'text/plain');
   const answer = await answerOfSolution(host, input);
-  const network = egress === undefined ? {} : { network: await egress.end() };
+  const network = egress === undefined ? {} : { network: await useOf(host, egress, input.start?.task) };
   const more = { ...(answer !== null && { answer }), ...network };
   if (status.state === 'running') return { stop: 'deadline', exitCode: null, log, ...more };
   return { stop: stopOf(host, input.agent, status), exitCode: status.exitCode, log, ...more };
@@ -135,6 +139,14 @@ async function keepsProcesses(host: Host, { start }: AwaitAgent): Promise<boolea
 async function openAgentEgress(host: Host, { start }: AwaitAgent, { name }: Sandbox): Promise<OpenEgress | undefined> {
   const policy = start?.task.network;
   return hasNetwork(policy) ? openEgress(host, { sandbox: name, phase: 'agent', policy }) : undefined;
+}
+
+/** Returns the use that an agent made of its network, with the hosts where its task's solution may be. */
+async function useOf(host: Host, egress: OpenEgress, task: Task | undefined): Promise<NetworkUse> {
+  const use = await egress.end();
+  const { solution } = task === undefined ? { solution: new Map() } : await host.tasks.open(task);
+  const flags = firstOfEach(flagSolutionHosts(egress.rows(), solution));
+  return flags.length === 0 ? use : { ...use, flags };
 }
 
 interface Carried {

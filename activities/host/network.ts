@@ -25,6 +25,7 @@ export const hasNetwork = (policy: NetworkPolicy | undefined): policy is Network
 export interface OpenEgress extends Egress {
   /** Ends all connections, and returns the use that was made of them. Repeatable. */
   end(): Promise<NetworkUse>;
+  rows(): readonly EgressRow[];
   /** Ends all connections; the record stays for the next process. */
   close(): void;
   /** Removes the record, once the sandbox is gone. */
@@ -67,6 +68,7 @@ export async function openEgress(
   return {
     socketPath: places.socketOf(sandbox),
     serve: proxy.serve,
+    rows: proxy.rows,
     close,
     async end() {
       close();

@@ -14,12 +14,14 @@ export function firstOfEach(flags: Iterable<Flag>): readonly Flag[] {
   });
 }
 
-/** The flags of a rollout, from capturing its diff and from its evaluation. */
-export const flagsOfRollout = ({ diff, verdict }: Pick<RolloutResult, 'diff' | 'verdict'>): readonly Flag[] =>
-  firstOfEach([...(diff?.flags ?? []), ...(verdict?.flags ?? [])]);
+type Flagged = Pick<RolloutResult, 'diff' | 'verdict' | 'network'>;
+
+/** The flags of a rollout, from capturing its diff, from its evaluation and from the agent's network. */
+export const flagsOfRollout = ({ diff, verdict, network }: Flagged): readonly Flag[] =>
+  firstOfEach([...(diff?.flags ?? []), ...(verdict?.flags ?? []), ...(network?.flags ?? [])]);
 
 /** The flagged tricks of a rollout without their evidence, for reports that hold many rollouts. Omitted when there are none. */
-export function tricksOfRollout(result: Pick<RolloutResult, 'diff' | 'verdict'>): {
+export function tricksOfRollout(result: Flagged): {
   readonly flags?: readonly Trick[];
 } {
   const flags = flagsOfRollout(result).map(({ trick }) => trick);

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { BlobRef } from './blob.ts';
+import type { Flag } from './flags.ts';
 import { integer, oneOf } from './input.ts';
 
 /** The reach of a sandbox, from nothing to all public addresses; each includes those before it. */
@@ -60,6 +61,8 @@ export interface NetworkUse {
   readonly refused: number;
   readonly bytesIn: number;
   readonly bytesOut: number;
+  /** Hosts where the task's solution may be, from which the agent loaded something. Omitted when there are none. */
+  readonly flags?: readonly Flag[];
   /** The same by host, port and decision, as JSON. */
   readonly log: BlobRef;
 }

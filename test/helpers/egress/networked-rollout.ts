@@ -48,6 +48,10 @@ export async function assertEachPhaseHasItsNetwork({
     assert.deepEqual(await rowsOf(network), refusedLast);
     const refusedFirst = ['tests host-refused agent.test 1', 'tests allowed tests.test 1'];
     assert.deepEqual(await rowsOf(verdict?.network), refusedFirst);
+    // The reference solution, which is the agent here, names both hosts.
+    const [flag, ...others] = network?.flags ?? [];
+    assert.deepEqual([flag?.trick, others], ['solution-host', []]);
+    assert.match(flag?.evidence ?? '', /^\d+ bytes from agent\.test in 1 request$/);
     assert.deepEqual(await readdir(join(rollouts.home, 'egress')).catch(() => []), []);
   } finally {
     await rollouts.close();
