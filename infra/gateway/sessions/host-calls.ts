@@ -160,12 +160,18 @@ async function runTool(
   const signal = AbortSignal.any([stop, limit]);
   try {
     const result = await Promise.race([tool.call(parsed.data, { task, calls, signal }), aborted(signal)]);
-    return { arguments: args, result: String(result).slice(0, limits.hostCallCharacters) };
+    return { arguments: args, result: shortened(String(result)) };
   } catch (error) {
     stop.throwIfAborted();
     onFailure(name, error);
     return { arguments: args, result: limit.aborted ? 'the tool took too long' : 'the tool failed', failed: true };
   }
+}
+
+/** Shortens what a tool returned, and says so. */
+function shortened(text: string): string {
+  const excess = text.length - limits.hostCallCharacters;
+  return excess <= 0 ? text : `${text.slice(0, limits.hostCallCharacters)}\n[${excess} characters left out]`;
 }
 
 const aborted = (signal: AbortSignal): Promise<never> =>

@@ -192,7 +192,7 @@ describe('host tools', () => {
     }
   });
 
-  it('tell the model only that a tool failed or took too long, and log why', async () => {
+  it('tell the model only that a tool failed, took too long or said too much, and log why', async () => {
     const failing: HostTool = {
       name: 'fail',
       description: 'Fails.',
@@ -208,9 +208,11 @@ describe('host tools', () => {
       timeoutSec: 0.05,
       call: () => new Promise(() => {}),
     };
-    await using gateway = await startTestGateway(saying(), { toolbox: createToolbox([failing, waits]) });
-    const secret = await gateway.open('a.1', { hostTools: ['fail', 'wait'] });
+    const recites: HostTool = { name: 'recite', description: 'Recites.', input: {}, call: () => 'x'.repeat(64_005) };
+    await using gateway = await startTestGateway(saying(), { toolbox: createToolbox([failing, waits, recites]) });
+    const secret = await gateway.open('a.1', { hostTools: ['fail', 'wait', 'recite'] });
     await using agent = await connect(gateway, secret);
+    assert.match(await agent.call('recite'), /x\n\[5 characters left out\]$/);
     assert.equal(await agent.call('fail'), 'error: the tool failed');
     assert.equal(await agent.call('wait'), 'error: the tool took too long');
     const logged = gateway.events.filter(({ kind }) => kind === 'host-tool-failed');
