@@ -93,6 +93,18 @@ it('the doctor reports what it found for each check, and fails exactly if someth
   assert.equal(code, checks.some(({ state }) => state === 'missing') ? 1 : 0);
 });
 
+it('the doctor goes through all checks where the sandboxes that are asked for do not work', async () => {
+  const { code, stdout } = await temperWith({ TEMPER_SANDBOX: 'kubernetes' }, 'doctor', '--json');
+  const checks = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  const { state, found } = checks.find(({ name }) => name === 'kubernetes sandbox') ?? {};
+  assert.deepEqual([code, state], [1, 'missing']);
+  assert.match(found, /not configured/);
+  assert.ok(checks.some(({ name }) => name === 'agents'));
+});
+
 it('the doctor says which conversations with a model the gateway can extend, and why not', async () => {
   const checksOf = async (dir: string) => {
     const { stdout } = await temper('doctor', '--json', '--model', dir);
