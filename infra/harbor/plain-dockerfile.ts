@@ -151,7 +151,8 @@ function commandOf(script: string): string {
   }
   const text = (coded.match(new RegExp(`.{1,${lineLength}}`, 'g')) ?? []).join('\\\n');
   const decoded = `printf %s '${text}' | base64 -d`;
-  if (!script.startsWith('#!')) return `eval "$(${decoded})"`;
+  // An image without base64 must fail the build, and not run nothing.
+  if (!script.startsWith('#!')) return `here=$(${decoded}) && eval "$here"`;
   return `here=$(mktemp) && ${decoded} >"$here" && chmod 700 "$here" && "$here"; code=$?; rm -f "$here"; exit $code`;
 }
 

@@ -18,6 +18,14 @@ const harborTasks: Readonly<Record<string, HarborTaskFiles>> = {
       'useradd -m builder && chown builder answer.txt && su builder -c "id -un" >answer.txt && touch /etc/made && ls /etc/made >>answer.txt',
     test: rewarding('grep -qx builder answer.txt && grep -qx /etc/made answer.txt'),
   },
+  'an agent that is root and all that it changed': {
+    toml: `[agent]\nuser = "root"\n${environment}[grading]\nsandbox = "snapshot"\n`,
+    solve:
+      'useradd -m builder && su builder -c "echo mine >~/own" && echo set >/etc/made && echo "export A=1" >>~/.bashrc',
+    test: rewarding(
+      '[ "$(stat -c %U /home/builder/own)" = builder ] && grep -qx set /etc/made && grep -qx "export A=1" /root/.bashrc',
+    ),
+  },
   'a health check': {
     toml: `${environment}healthcheck = { command = "echo >>/tmp/tries; test $(wc -l </tmp/tries) -ge 3", interval_sec = 0.1 }\n`,
     solve: 'wc -l </tmp/tries >answer.txt',

@@ -8,7 +8,7 @@ import { writeHarborTask } from '../../helpers/tasks/harbor-task.ts';
 
 /** An MCP server with one tool, over stdin and stdout, or over HTTP at a port. */
 const server = `import json, sys
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 schema = {'type': 'object', 'properties': {'text': {'type': 'string'}}}
 tool = {'name': 'note', 'description': 'Notes a text, and returns a word.', 'inputSchema': schema}
 word = 'piped' if len(sys.argv) == 1 else 'posted'
@@ -34,7 +34,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header('Content-Length', str(len(body)))
         self.end_headers()
         self.wfile.write(body)
-if len(sys.argv) > 1: HTTPServer(('127.0.0.1', int(sys.argv[1])), Handler).serve_forever()
+if len(sys.argv) > 1: ThreadingHTTPServer(('127.0.0.1', int(sys.argv[1])), Handler).serve_forever()
 for line in sys.stdin:
     reply = answer(json.loads(line))
     if reply is not None: print(json.dumps(reply), flush=True)
@@ -57,10 +57,16 @@ transport = "streamable-http"
 url = "http://127.0.0.1:8125/mcp"
 `;
 
+/** The results of the tools, in the order of the calls. */
+const words = ['the word is posted', 'the word is piped'];
+
 describe('a task with MCP servers in its sandbox', () => {
   let rollouts: AgentRollouts;
   let task: string;
-  let calls: readonly object[];
+  /** The calls of the servers' tools, and one of the agent's own for as long as it does not offer theirs. */
+  let calls: readonly { readonly name: string; readonly arguments: object }[];
+  let meanwhile: object;
+  let lastPrompt = '';
   before(async () => {
     rollouts = await startAgentRollouts(answer, { taskRoot: 'tasks' });
     const workspace = { 'answer.txt': 'wrong\n', 'server.py': server };
@@ -68,33 +74,34 @@ describe('a task with MCP servers in its sandbox', () => {
   });
   after(() => rollouts?.close());
 
-  /** The policy's reply: the next call, then a final text; a title if no tools are offered. */
+  /** The policy's reply: the next call, then a final text; a title if no tools are offered. Some agents load servers late. */
   async function answer(promptIds: readonly number[], { model: { tokens } }: TestGateway): Promise<readonly number[]> {
-    if (!tokens.decode(promptIds).includes('\n<tools>')) return tokens.encode('A title<|im_end|>');
-    const response = tokens.idOf('<tool_response>');
-    const call = calls[promptIds.filter((id) => id === response).length];
+    const prompt = tokens.decode(promptIds);
+    if (!prompt.includes('\n<tools>')) return tokens.encode('A title<|im_end|>');
+    lastPrompt = prompt;
+    const next = calls[words.filter((word) => prompt.includes(word)).length];
+    const call = next !== undefined && !prompt.includes(`"${next.name}"`) ? meanwhile : next;
     const said = call === undefined ? 'Done.' : `Now.\n<tool_call>\n${JSON.stringify(call)}\n</tool_call>`;
     return tokens.encode(`${said}<|im_end|>`);
   }
 
-  for (const { agent, hostTool } of agentCases) {
+  for (const { agent, hostTool, calls: own } of agentCases) {
     const calling = ['claude-code', 'codex', 'opencode'].includes(agent);
     it(`${agent} ${calling ? 'calls their tools' : 'is refused it, because it calls none'}`, async () => {
       const named = (name: string): string => hostTool('note').replace('temper', name);
+      meanwhile = own.at(-1) ?? {};
       calls = [
         { name: named('board'), arguments: {} },
         { name: named('notes'), arguments: { text: 'right' } },
       ];
-      const { result, evidence } = await rollouts.roll({ task, agent, sandbox: 'docker' });
+      const { result, evidence } = await rollouts.roll({ task, agent, sandbox: 'docker', maxTurns: 12 });
       if (!calling) {
         assert.deepEqual([result.outcome, result.failure?.type], ['invalid-task', 'UnsupportedTask'], evidence);
         assert.match(result.failure?.message ?? '', /has the MCP server notes over stdio, and agent .* calls none/);
         return;
       }
       assert.deepEqual([result.outcome, result.reward], ['scored', 1], evidence);
-      assert.ok(result.trace !== null, evidence);
-      const { transcript } = await rollouts.gateway.traceOf(result.trace);
-      assert.match(JSON.stringify(transcript), /the word is posted.*the word is piped/s, evidence);
+      for (const word of words) assert.ok(lastPrompt.includes(word), evidence);
     });
   }
 });

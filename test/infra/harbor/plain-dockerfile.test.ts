@@ -30,6 +30,7 @@ describe('a Dockerfile for a builder without here-documents', () => {
       ['FROM', 'RUN', 'WORKDIR'],
     );
     assert.equal(decoded(source), body);
+    assert.match(source, /^RUN here=\$\(printf %s '\S+' \| base64 -d\) && eval "\$here"$/m);
     assert.deepEqual([scripts, files.size, readDockerfile(source).workdir], [[body], 0, '/app']);
     assert.deepEqual(readBuildContext(treeOf({ Dockerfile: `FROM a\nRUN <<EOF\n${body}EOF\n` }), 600).bases, [
       { image: 'a', from: 'registry' },
