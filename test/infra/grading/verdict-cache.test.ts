@@ -33,7 +33,7 @@ const subject: VerdictSubject = {
 };
 
 describe('the key of a cached verdict', () => {
-  it('differs for another diff, base, bundle, image, kind of sandbox, limit or grader', () => {
+  it('differs for another diff, base, bundle, image, kind of sandbox, limit, network of the tests or grader', () => {
     const { diff, task } = subject;
     const others: readonly VerdictSubject[] = [
       { ...subject, diff: { ...diff, patch: blob('d') } },
@@ -42,9 +42,11 @@ describe('the key of a cached verdict', () => {
       { ...subject, imageId: 'sha256:2' },
       { ...subject, kind: 'local' },
       { ...subject, timeoutMs: 2000 },
+      { ...subject, task: { ...task, testNetwork: { mode: 'public', hosts: [], ports: [443] } } },
+      { ...subject, task: { ...task, testNetwork: { mode: 'public', hosts: [], ports: [80] } } },
     ];
     const keys = [subject, ...others].map((one) => verdictKey(one));
-    assert.equal(new Set([...keys, verdictKey(subject, 'another')]).size, 8);
+    assert.equal(new Set([...keys, verdictKey(subject, 'another')]).size, 10);
     assert.equal(verdictKey({ ...subject, task: { ...task, id: 'renamed' } }), verdictKey(subject));
   });
 
@@ -82,6 +84,14 @@ describe('the cache of verdicts', () => {
   it('keeps no verdict on tests that ran into a limit, whatever their result', async () => {
     await cache.keep('5'.repeat(64), { ...verdict, flags: [{ trick: 'limit', evidence: 'memory' }] });
     assert.equal(await cache.find('5'.repeat(64)), null);
+  });
+
+  it('keeps no verdict on tests that used a network, and one on tests that had it and did not', async () => {
+    const unused = { requests: 0, refused: 0, bytesIn: 0, bytesOut: 0, log: verdict.log };
+    await cache.keep('6'.repeat(64), { ...verdict, network: { ...unused, requests: 1, refused: 1 } });
+    assert.equal(await cache.find('6'.repeat(64)), null);
+    await cache.keep('7'.repeat(64), { ...verdict, network: unused });
+    assert.deepEqual(await cache.find('7'.repeat(64)), { ...verdict, network: unused, cached: true });
   });
 
   it('returns no verdict whose log is gone from the store', async () => {
