@@ -5,7 +5,7 @@ import { Command, Option } from 'commander';
 import type { Host } from '../../activities/host/host.ts';
 import { readConfigWith } from '../../infra/config.ts';
 import { endlessLease } from '../../infra/hosts/lease.ts';
-import type { SandboxKind } from '../../infra/sandbox/sandbox.ts';
+import type { SandboxKind, SandboxSpec } from '../../infra/sandbox/sandbox.ts';
 import { sandboxSpec } from '../../infra/sandbox/sandbox-request.ts';
 import { onInterrupt } from '../../workers/cli/follow/interrupt.ts';
 import { wholeNumber } from '../../workers/cli/stack/command.ts';
@@ -13,11 +13,13 @@ import { describeError, exitCodeOf } from '../../workers/cli/text/errors.ts';
 import { live, note, print, printJson } from '../../workers/cli/text/output.ts';
 import { openHost } from '../../workers/host.ts';
 import { openState } from '../../workers/open-state.ts';
+import type { Task } from '../../workflows/contracts/task.ts';
 import { createClock } from './grading/clock.ts';
 import { type CycleFigures, measureCycle } from './grading/cycle.ts';
 import { measureEvaluations } from './grading/evaluations.ts';
 import { measureParsers } from './grading/parsers.ts';
 import { aimsOf, type GradingFigures, reportText } from './grading/report.ts';
+import { measureSnapshot, type SnapshotFigures } from './grading/snapshots.ts';
 import { benchSet, spread } from './grading/task-set.ts';
 import { timedProvider } from './grading/timed-provider.ts';
 
@@ -32,6 +34,7 @@ interface Options {
   readonly evaluations: number;
   readonly concurrency: number;
   readonly cycles: number;
+  readonly snapshots: readonly number[];
   readonly json?: true;
 }
 
@@ -47,6 +50,11 @@ await new Command('npm run bench:grading --')
   .option('--evaluations <n>', 'number of measured evaluations', wholeNumber(1, 10_000), 72)
   .option('--concurrency <n>', 'number of simultaneous evaluations', wholeNumber(1, 64), 2)
   .option('--cycles <n>', 'number of measured cycles of a sandbox', wholeNumber(1, 1000), 20)
+  .addOption(
+    new Option('--snapshots <mb>', 'MB of changes of each measured snapshot, by commas')
+      .argParser((text) => text.split(',').map(Number))
+      .default([10, 100, 1000]),
+  )
   .option('--json', 'one JSON object on stdout')
   .action(main)
   .parseAsync();
@@ -94,12 +102,42 @@ async function measure(home: string, options: Options, signal: AbortSignal): Pro
     const bench = { host, provider, kind, clock, concurrency, progress: live };
     const figures = await measureEvaluations(bench, chosen, evaluations, signal);
     const cycle = kind === 'docker' ? await cycleOf(opened, chosen[0] ?? '', options, signal) : null;
+    const snapshots = kind === 'docker' ? await snapshotsOf(opened, chosen[0] ?? '', options, signal) : [];
     const tasks = set.root === null ? set.what : `${chosen.length} of the ${all.length} tasks of ${set.what}`;
-    return { cores: availableParallelism(), sandbox: kind, tasks, evaluations: figures, cycle, parsers };
+    return { cores: availableParallelism(), sandbox: kind, tasks, evaluations: figures, cycle, snapshots, parsers };
   } finally {
     for (const { name } of await found.list(host.stack)) await found.remove(name);
     for (const one of opened.providers.all.values()) await one.close();
   }
+}
+
+/** Measures snapshots of sandboxes like those of a task, with a larger disk. */
+async function snapshotsOf(host: Host, address: string, { snapshots }: Options, signal: AbortSignal) {
+  const provider = host.providers.all.get('docker');
+  if (provider === undefined) throw new Error('expected docker sandboxes to be ready here');
+  const task = { ...(await host.tasks.resolve(address)), diskMb: 8192 };
+  const bench = { provider, store: host.store, specOf: specsOf(host, task) };
+  const figures: SnapshotFigures[] = [];
+  for (const changedMb of snapshots) {
+    note(`a snapshot of ${changedMb} MB, and a commit`);
+    figures.push(await measureSnapshot(bench, changedMb, signal));
+  }
+  return figures;
+}
+
+/** Returns the specs of sandboxes like those of a task. */
+function specsOf(host: Host, task: Task): (name: string) => SandboxSpec {
+  const epoch = { rollout: 'bench', epoch: 1 };
+  const request = { epoch, run: '', task, image: task.image, purpose: 'evaluation', sweep: false } as const;
+  return (name) =>
+    sandboxSpec(host, {
+      ...request,
+      name,
+      expiresAtMs: Date.now() + 600_000,
+      mounts: [],
+      gatewayDir: null,
+      files: [],
+    });
 }
 
 /** Measures the cycle of sandboxes like those of a task. */
@@ -108,19 +146,9 @@ async function cycleOf(host: Host, address: string, { cycles }: Options, signal:
   if (provider === undefined) throw new Error('expected docker sandboxes to be ready here');
   note(`${cycles} cycles of a sandbox and of bare calls, by turns`);
   const task = await host.tasks.resolve(address);
-  const epoch = { rollout: 'bench', epoch: 1 };
-  const request = { epoch, run: '', task, image: task.image, purpose: 'evaluation', sweep: false } as const;
   const bench = {
     provider,
-    specOf: (name: string) =>
-      sandboxSpec(host, {
-        ...request,
-        name,
-        expiresAtMs: Date.now() + 600_000,
-        mounts: [],
-        gatewayDir: null,
-        files: [],
-      }),
+    specOf: specsOf(host, task),
     progress: live,
   };
   return measureCycle(bench, cycles, signal);

@@ -2,6 +2,7 @@ import { table } from '../../../workers/cli/text/output.ts';
 import { type CycleFigures, phases } from './cycle.ts';
 import type { EvaluationFigures } from './evaluations.ts';
 import type { ParserSpeed } from './parsers.ts';
+import type { SnapshotFigures } from './snapshots.ts';
 
 export interface GradingFigures {
   readonly cores: number;
@@ -10,6 +11,8 @@ export interface GradingFigures {
   readonly evaluations: EvaluationFigures;
   /** Null if there are no bare calls to compare with. */
   readonly cycle: CycleFigures | null;
+  /** Empty if the kind of sandbox carries no changes. */
+  readonly snapshots: readonly SnapshotFigures[];
   readonly parsers: readonly ParserSpeed[];
 }
 
@@ -47,13 +50,14 @@ export function aimsOf({ evaluations, cycle }: Pick<GradingFigures, 'evaluations
 
 /** Formats the tables, with the aims last. */
 export function reportText(figures: GradingFigures): string {
-  const { cores, sandbox, tasks, evaluations, cycle, parsers } = figures;
+  const { cores, sandbox, tasks, evaluations, cycle, snapshots, parsers } = figures;
   const { perMinute, concurrency, cpuMs } = evaluations;
   const per = `${perMinute.toFixed(0)} evaluations per minute`;
   return [
     `${per} of ${tasks}, in ${sandbox} sandboxes, ${concurrency} at once on ${cores} cores; ${cpuMs.toFixed(0)} ms CPU each, on the whole machine`,
     spentTable(evaluations),
     ...(cycle === null ? [] : [cycleTable(cycle)]),
+    ...(snapshots.length === 0 ? [] : [snapshotTable(snapshots)]),
     table(
       ['parser', 'MB/s'],
       parsers.map(({ parser, mbPerSecond }) => [parser, mbPerSecond.toFixed(0)]),
@@ -63,6 +67,19 @@ export function reportText(figures: GradingFigures): string {
       aimsOf(figures).map(({ what, measured, aim, met }) => [what, measured, aim, met ? 'met' : 'missed']),
     ),
   ].join('\n\n');
+}
+
+function snapshotTable(snapshots: readonly SnapshotFigures[]): string {
+  return table(
+    ['MB changed', 'MB stored', 'kept in s', 'written in s', 'docker commit in s'],
+    snapshots.map(({ changedMb, storedMb, keepSec, writeSec, commitSec }) => [
+      String(changedMb),
+      storedMb.toFixed(0),
+      keepSec.toFixed(1),
+      writeSec.toFixed(1),
+      commitSec.toFixed(1),
+    ]),
+  );
 }
 
 function spentTable({ spentMs, wallMs }: EvaluationFigures): string {
