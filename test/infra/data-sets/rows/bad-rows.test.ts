@@ -109,7 +109,7 @@ it('rejects an invalid address and describes a valid one', async () => {
     ['swe-bench:rows.jsonl#a', /a location \/<path>, https:\/\/… or hub:/],
     [
       `swe-bench:${file}?imag=x#a`,
-      /expected <format>:<location>\[\?image=\|repositories=\|split=\|sha256=\|shell=\|grading=\|processes=…\]/,
+      /expected <format>:<location>\[\?image=\|repositories=\|split=\|sha256=\|shell=\|grading=\|user=\|processes=…\]/,
     ],
     [`swe-bench:${file}?sha256=no#a`, /sha256: expected 64 hexadecimal digits/],
     [`swe-bench:${file}`, /expected one task, got a data set; name one as .*rows\.jsonl#<id>/],
