@@ -50,6 +50,16 @@ describe('the key of a cached verdict', () => {
     assert.equal(verdictKey({ ...subject, task: { ...task, id: 'renamed' } }), verdictKey(subject));
   });
 
+  it('differs for each snapshot, and does not exist for one that was too large to keep', () => {
+    const snapshot = { kind: 'docker', parts: ['d', 'e'], entries: 1, bytes: 1 } as const;
+    const others = [snapshot, { ...snapshot, parts: ['d'] }, { ...snapshot, parts: [] }];
+    const keys = [subject, ...others.map((one) => ({ ...subject, snapshot: one }))].map((one) => verdictKey(one));
+    assert.equal(new Set(keys).size, 4);
+    const tooLarge = { ...subject.diff, tooLarge: true };
+    assert.notEqual(verdictKey({ ...subject, diff: tooLarge, snapshot }), null, 'the diff is not what the tests get');
+    assert.equal(verdictKey({ ...subject, snapshot: { ...snapshot, parts: [], above: 1 } }), null);
+  });
+
   it('does not exist for a diff that was too large to keep, whose patch is empty', () => {
     assert.equal(verdictKey({ ...subject, diff: { ...subject.diff, tooLarge: true } }), null);
   });
