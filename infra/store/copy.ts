@@ -25,11 +25,13 @@ export async function copyObjects(
 ): Promise<Copied> {
   let copied: Copied = { objects: 0, bytes: 0, sent: 0 };
   const all = listAll(from);
+  const failed = new AbortController();
+  const ended = AbortSignal.any([signal, failed.signal]);
   const copyNext = async (): Promise<void> => {
     for (;;) {
       const next = await all.next();
       if (next.done === true) return;
-      signal.throwIfAborted();
+      ended.throwIfAborted();
       const { key, size } = next.value;
       const isNew = await copyOne(from, to, key);
       const { objects, bytes, sent } = copied;
@@ -37,7 +39,10 @@ export async function copyObjects(
       onProgress(copied);
     }
   };
-  await Promise.all(Array.from({ length: atOnce }, copyNext));
+  const lanes = Array.from({ length: atOnce }, () => copyNext().catch((error: unknown) => failed.abort(error)));
+  // Objects that are being copied would be in the way of the next copy, so all of them end first.
+  await Promise.all(lanes);
+  failed.signal.throwIfAborted();
   return copied;
 }
 

@@ -157,8 +157,10 @@ describe('retention of blobs', () => {
       workflowId: 'open',
       args: [request],
     });
-    const inputs = await contextOf().knowledge.openInputs();
-    assert.ok(inputs.some((input) => input.includes(`"blob:${trace}"`)));
+    // The server lists a workflow some time after its start.
+    await until(async () =>
+      (await contextOf().knowledge.openInputs()).some((input) => input.includes(`"blob:${trace}"`)),
+    );
     await age(3);
     const { names } = await pass(false);
     for (const digest of [task, list, trace]) assert.equal(await rollouts.store.has(digest), true, names.join());
