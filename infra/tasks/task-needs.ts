@@ -77,6 +77,10 @@ export const needs = {
     what: 'an agent that calls them: claude-code, codex or opencode',
     isNeeded: ({ mcpServers }) => mcpServers.length > 0,
   },
+  'host tools': {
+    what: "an agent that calls them: mini, pi, claude-code, codex or opencode; those that are not temper's own: TEMPER_TOOLS",
+    isNeeded: ({ description }) => description.hostTools !== undefined,
+  },
   'skills for the agent': {
     what: 'an agent that reads skills: claude-code, codex, opencode or pi',
     isNeeded: ({ skillsDirectory }) => skillsDirectory !== null,

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
+import { filesOf } from '../../../infra/exported/task-source.ts';
+import { readHarborTask } from '../../../infra/harbor/harbor-task.ts';
 import { createSetChecker, type SetCheck } from '../../../infra/tasks/check-set.ts';
+import { needs as taskNeeds } from '../../../infra/tasks/task-needs.ts';
 import { createDataSetFixture, type DataSetFixture, sweRow } from '../../helpers/tasks/data-set-fixture.ts';
 import { terminalBench } from '../../helpers/tasks/terminal-bench-task.ts';
 
@@ -107,4 +110,15 @@ it('says what tasks need: networks, images and solutions, and more than the host
     "the agent's sandbox": 'shell',
     "the agent's processes": 'shell',
   });
+});
+
+it('says which tasks need an agent that calls host tools', () => {
+  const files = {
+    'task.toml': '[environment]\ndocker_image = "any"\n',
+    'instruction.md': 'Answer.',
+    'tests/test.sh': 'echo 1 > /logs/verifier/reward.txt',
+  };
+  const task = (toml: string) => readHarborTask(filesOf({ ...files, 'task.toml': files['task.toml'] + toml }));
+  const { isNeeded } = taskNeeds['host tools'];
+  assert.deepEqual([isNeeded(task('')), isNeeded(task('[tools]\nhost = ["answer"]\n'))], [false, true]);
 });

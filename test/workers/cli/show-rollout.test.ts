@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { readRollout } from '../../../infra/report/read-rollout.ts';
 import type { RolloutDetails } from '../../../infra/report/report-data.ts';
-import { branchingText, doubtLines } from '../../../workers/cli/commands/show/rollout.ts';
+import { branchingText, doubtLines, hostToolLines } from '../../../workers/cli/commands/show/rollout.ts';
 import type { Diff } from '../../../workflows/contracts/diff.ts';
 import type { RolloutResult } from '../../../workflows/contracts/rollout.ts';
 import type { Trace, TraceSummary } from '../../../workflows/contracts/trace.ts';
@@ -115,5 +115,16 @@ describe('doubtLines', () => {
   it('is empty for a rollout that an older worker graded', () => {
     assert.deepEqual(doubtLines({ diff, verdict }), []);
     assert.deepEqual(doubtLines({ diff: null, verdict: null }), []);
+  });
+});
+
+describe('hostToolLines', () => {
+  it('counts the calls, and names the answer', () => {
+    const trace = { hostCalls: 1 } as TraceSummary;
+    assert.deepEqual(hostToolLines({ trace, answer: blob }), [
+      'host tools: 1 call, in the trace',
+      `answer in blob ${blob.digest}`,
+    ]);
+    assert.deepEqual(hostToolLines({ trace: null }), []);
   });
 });

@@ -15,7 +15,7 @@ import type { Exposure, Verdict } from '../../../../workflows/contracts/verdict.
 import { type FoundWorkflow, isOpen } from '../../follow/find-workflow.ts';
 import { workflowEnd } from '../../follow/workflow-end.ts';
 import type { StackClient } from '../../stack/stack-client.ts';
-import { print, printJson, seconds, table } from '../../text/output.ts';
+import { counted, print, printJson, seconds, table } from '../../text/output.ts';
 
 /** Shows a rollout: its stage, or its stages, conversation, diff and verdict once it has ended. */
 export async function showRollout(stack: StackClient, found: FoundWorkflow, json: boolean): Promise<void> {
@@ -72,6 +72,15 @@ function networkText({ requests, refused, bytesIn, bytesOut, log }: NetworkUse):
   return `${requests} requests, ${refused} refused, ${bytesIn} bytes in, ${bytesOut} out; hosts in blob ${log.digest}`;
 }
 
+/** Names what the agent did by host tools. */
+export function hostToolLines({ trace, answer }: Pick<RolloutResult, 'trace' | 'answer'>): readonly string[] {
+  const calls = trace?.hostCalls ?? 0;
+  return [
+    ...(calls === 0 ? [] : [`host tools: ${counted(calls, 'call')}, in the trace`]),
+    ...(answer === undefined ? [] : [`answer in blob ${answer.digest}`]),
+  ];
+}
+
 function rolloutText({ result, messages, branching, patch, testLog }: RolloutDetails): string {
   const { outcome, reward, stop, failure, verdict, epochs } = result;
   const blocks = [
@@ -81,6 +90,7 @@ function rolloutText({ result, messages, branching, patch, testLog }: RolloutDet
       ...(result.notes ?? []),
       ...(result.network === undefined ? [] : [`network: ${networkText(result.network)}`]),
       ...(verdict?.network === undefined ? [] : [`network of the tests: ${networkText(verdict.network)}`]),
+      ...hostToolLines(result),
       ...(failure === null ? [] : [`${failure.type} at ${failure.stage ?? 'start'}: ${failure.message}`]),
     ].join('\n'),
     stageTable(result),
