@@ -1,4 +1,5 @@
 import { keepSnapshot } from '../../infra/grading/snapshot/keep-snapshot.ts';
+import { blamingBrokenPrograms } from '../../infra/sandbox/broken-programs.ts';
 import { wasEndedInside } from '../../infra/sandbox/failure.ts';
 import { homeOf } from '../../infra/sandbox/shell/accounts.ts';
 import { sessionId } from '../../workflows/contracts/ids.ts';
@@ -16,7 +17,9 @@ export async function captureSnapshot(host: Host, input: CaptureSnapshot, signal
   const { snapshotBytes: mostBytes } = host;
   try {
     const sandbox = await attachAgentSandbox(host, input);
-    return await keepSnapshot(sandbox, host.store, { secret, leftOut, mostBytes }, signal);
+    return await blamingBrokenPrograms(sandbox, () =>
+      keepSnapshot(sandbox, host.store, { secret, leftOut, mostBytes }, signal),
+    );
   } catch (error) {
     if (wasEndedInside(error)) return { kind: input.kind, parts: [], entries: 0, bytes: 0 };
     throw error;

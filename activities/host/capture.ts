@@ -1,6 +1,7 @@
 import { Context } from '@temporalio/activity';
 import { CaptureStalled, captureDiff, emptyDiff } from '../../infra/grading/capture/capture-diff.ts';
 import { isRecord } from '../../infra/is-record.ts';
+import { blamingBrokenPrograms } from '../../infra/sandbox/broken-programs.ts';
 import { wasEndedInside } from '../../infra/sandbox/failure.ts';
 import type { Sandbox } from '../../infra/sandbox/sandbox.ts';
 import type { Store } from '../../infra/store/store.ts';
@@ -27,7 +28,9 @@ export async function capture(host: Host, input: CaptureDiff, { report, signal }
   const stalledBefore = isRecord(heartbeatDetails) && heartbeatDetails.stalled === true;
   try {
     const sandbox = await attachAgentSandbox(host, input);
-    return await captureDiff(sandbox, host.store, { workdir: task.workdir, baseCommit, stalledBefore }, signal);
+    return await blamingBrokenPrograms(sandbox, () =>
+      captureDiff(sandbox, host.store, { workdir: task.workdir, baseCommit, stalledBefore }, signal),
+    );
   } catch (error) {
     if (error instanceof CaptureStalled) report(stalled);
     if (wasEndedInside(error)) return emptyDiff(host.store, baseCommit);

@@ -2,6 +2,7 @@ import type { EvaluationInPlace } from '../../workflows/contracts/evaluation.ts'
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { preparationMs } from '../../workflows/contracts/stage-limits.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
+import { blamingBrokenPrograms } from '../sandbox/broken-programs.ts';
 import { SandboxFailure, wasEndedInside } from '../sandbox/failure.ts';
 import { prepareImage } from '../sandbox/prepare-image.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
@@ -48,7 +49,7 @@ export async function evaluateInPlace(
   );
   const found = await withTimeLimit(
     { limitMs, late },
-    (ending) => judgeInPlace(sandbox, host.store, judged, ending),
+    (ending) => blamingBrokenPrograms(sandbox, () => judgeInPlace(sandbox, host.store, judged, ending)),
     signal,
   )
     .catch(async (error: unknown): Promise<Judged> => {

@@ -51,6 +51,8 @@ export interface SandboxChanges {
    * Writes changes of another sandbox of the same image into this one. Returns why that is impossible, or null.
    */
   write(changes: WrittenChanges, signal: AbortSignal): Promise<string | null>;
+  /** Returns the programs and libraries of the image that were replaced or removed, without help of what is in the sandbox. */
+  changedPrograms(): Promise<readonly string[]>;
 }
 
 /** Paths that temper itself fills in every sandbox. They are never carried, and never removed. */

@@ -18,6 +18,7 @@ import type {
 import { adoptWorkdir } from '../shell/adopt-workdir.ts';
 import { createReports } from '../shell/reports.ts';
 import { createShellSandbox } from '../shell/sandbox.ts';
+import { changedPrograms } from './changed-programs.ts';
 import { ensureContainer, missingImage } from './container.ts';
 import { callDaemon, daemonStatus, orIfMissing } from './daemon.ts';
 import { createImageReader } from './image-facts.ts';
@@ -66,6 +67,7 @@ export function createDockerProvider({
     const changes: SandboxChanges = {
       read: (leftOut, signal) => readChanges(container, shell, leftOut, signal),
       write: (written, signal) => writeChanges(container, shell, written, signal),
+      changedPrograms: () => changedPrograms(container),
     };
     return createShellSandbox({ kind: 'docker', shell, labels, spec, reports: reports.of(id), changes });
   };

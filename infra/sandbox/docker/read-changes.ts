@@ -10,7 +10,8 @@ import { accountFiles, withoutUid } from './account-files.ts';
 import { callDaemon, orIfMissing } from './daemon.ts';
 import { type PlannedArchive, planChanges } from './plan-changes.ts';
 
-const diffLines = z.array(z.object({ Path: z.string(), Kind: z.number() })).nullable();
+/** The daemon's list of changed paths: 0 changed, 1 added, 2 deleted. */
+export const diffLines = z.array(z.object({ Path: z.string(), Kind: z.number() })).nullable();
 const mounts = z.object({ Mounts: z.array(z.object({ Destination: z.string() })).default([]) });
 /** The character that stands for bytes that are no text. Such a name cannot be asked for. */
 const unreadable = '\uFFFD';

@@ -32,7 +32,12 @@ export async function listDirectories(
   const found = new Map<string, readonly string[]>();
   for (const role of ['grader', 'agent'] as const) {
     for (const args of chunks(directories.filter((one) => !found.has(one)))) {
-      const { stdout, truncated } = await shell.run({ role, text: list, args, maxOutputBytes: mostBytes }, signal);
+      const listed = await shell.run({ role, text: list, args, maxOutputBytes: mostBytes }, signal);
+      const { stdout, truncated, exitCode } = listed;
+      if (exitCode !== 0)
+        throw new SandboxFailure('Internal', `listing directories of ${shell.name} ended with exit code ${exitCode}`, {
+          evidence: listed.stderr.toString('utf8').trim().slice(-300),
+        });
       if (truncated)
         throw new SandboxFailure('Internal', `the names in ${args.length} directories of ${shell.name} are too many`);
       let names: string[] = [];

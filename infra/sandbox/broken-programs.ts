@@ -1,0 +1,31 @@
+import { type FailureType, TemperFailure } from '../../workflows/contracts/failures.ts';
+import { SandboxFailure } from './failure.ts';
+import type { Sandbox } from './sandbox.ts';
+
+/** Failures that broken programs in a sandbox may have caused. */
+const suspect: ReadonlySet<FailureType> = new Set(['SandboxLost', 'SetupFailed', 'UnsupportedTask', 'Internal']);
+const namedPaths = 5;
+
+/**
+ * Does work in a sandbox whose agent has ended. If that fails although the sandbox runs, and programs of its image were replaced or
+ * removed, as only an agent that is root can do, the agent counts as having ended its sandbox, which is scored.
+ */
+export async function blamingBrokenPrograms<Result>(
+  sandbox: Pick<Sandbox, 'name' | 'changes'>,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof TemperFailure) || !suspect.has(error.type)) throw error;
+    if (error instanceof SandboxFailure && error.loss !== undefined) throw error;
+    const changed = (await sandbox.changes?.changedPrograms()) ?? [];
+    if (changed.length === 0) throw error;
+    const named = `${changed.slice(0, namedPaths).join(', ')}${changed.length > namedPaths ? ', …' : ''}`;
+    throw new SandboxFailure('SandboxLost', `sandbox ${sandbox.name} is unusable since its agent changed ${named}`, {
+      cause: error,
+      evidence: error.message,
+      loss: 'ended-inside',
+    });
+  }
+}

@@ -1,0 +1,18 @@
+import { dirname } from 'node:path/posix';
+import type Docker from 'dockerode';
+import { callDaemon } from './daemon.ts';
+import { diffLines } from './read-changes.ts';
+
+const places = /^\/(?:usr$|(?:usr\/(?:local\/)?)?(?:bin|sbin|lib\w*)(?:\/|$))/;
+/** Libraries that every program loads first, if the file is there. */
+const preload = '/etc/ld.so.preload';
+
+/** Returns the programs and libraries of a container's image that were replaced or removed, as the daemon sees it from outside. */
+export async function changedPrograms(container: Docker.Container): Promise<readonly string[]> {
+  const lines = diffLines.parse(await callDaemon(() => container.changes())) ?? [];
+  // A directory counts as changed if something in it is.
+  const parents = new Set(lines.map(({ Path }) => dirname(Path)));
+  return lines
+    .filter(({ Path, Kind }) => Path === preload || (Kind !== 1 && !parents.has(Path) && places.test(Path)))
+    .map(({ Path }) => Path);
+}
