@@ -3,6 +3,7 @@ import { isAbsolute, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import { errorMessage } from '../workflows/contracts/error-message.ts';
+import { TemperFailure } from '../workflows/contracts/failures.ts';
 
 /** Imports the default export of a module that the operator names: an absolute path, or a package. Throws an Error that says what is wrong. */
 export async function loadModule(from: string, expected: string): Promise<unknown> {
@@ -15,6 +16,34 @@ export async function loadModule(from: string, expected: string): Promise<unknow
   if (parsed.default === undefined) throw new Error(`expected a default export with ${expected}, got none`);
   return parsed.default;
 }
+
+/** A module of the operator's own, and the setting that names it. */
+export interface OwnModule {
+  readonly setting: 'TEMPER_TOOLS' | 'TEMPER_REWARDS';
+  readonly from: string;
+}
+
+/**
+ * Loads what a module exports: one value, a list of them, or a function that returns either and gets the kit. Throws TemperFailure
+ * InvalidInput, which names the setting and the module.
+ */
+export async function loadList(own: OwnModule, expected: string, kit: unknown): Promise<readonly unknown[]> {
+  try {
+    const module = await loadModule(own.from, expected);
+    const made: unknown = typeof module === 'function' ? await module(kit) : module;
+    return Array.isArray(made) ? made : [made];
+  } catch (error) {
+    throw refuseModule(own, errorMessage(error));
+  }
+}
+
+/** Returns the failure of a module that exports something wrong. */
+export const refuseModule = ({ setting, from }: OwnModule, problem: string): TemperFailure =>
+  new TemperFailure('InvalidInput', `${setting}: ${from}: ${problem}`);
+
+/** Describes the issues of a value by the paths of its fields. */
+export const problemsOf = ({ issues }: z.ZodError): string =>
+  issues.map(({ path, message }) => (path.length === 0 ? message : `${path.join('.')}: ${message}`)).join('; ');
 
 /** Finds a package from the working directory, and else lets Node find it from here. */
 function locate(from: string): string {

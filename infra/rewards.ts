@@ -4,7 +4,7 @@ import { errorMessage } from '../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../workflows/contracts/failures.ts';
 import { isOwnPolicy, rewardPolicies } from '../workflows/contracts/resolution.ts';
 import type { Verdict } from '../workflows/contracts/verdict.ts';
-import { loadModule } from './load-module.ts';
+import { loadList, problemsOf, refuseModule } from './load-module.ts';
 
 /** A reward of the operator's own: a pure function of a verdict, of any kind. */
 export interface Reward {
@@ -49,12 +49,13 @@ const shape = z.looseObject(
 export async function createRewards(named: readonly string[] = []): Promise<Rewards> {
   const own = new Map<string, Reward>();
   for (const from of named) {
-    for (const given of await rewardsOf(from)) {
+    const ownModule = { setting: 'TEMPER_REWARDS', from } as const;
+    for (const given of await loadList(ownModule, 'rewards', { rewardOf, resolutionRewards })) {
       const parsed = shape.safeParse(given);
-      if (!parsed.success) throw refusal(from, parsed.error.issues.map(problemOf).join('; '));
+      if (!parsed.success) throw refuseModule(ownModule, problemsOf(parsed.error));
       const { name } = parsed.data;
       if (own.has(name) || isOwnPolicy(name))
-        throw refusal(from, `name: expected a name that no other reward policy has, got ${name}`);
+        throw refuseModule(ownModule, `name: expected a name that no other reward policy has, got ${name}`);
       own.set(name, reward.parse(given));
     }
   }
@@ -85,19 +86,3 @@ async function applyReward(own: Reward, verdict: Verdict): Promise<number> {
   if (typeof value === 'number' && value >= 0 && value <= 1) return value;
   throw new TemperFailure('InvalidReward', `reward policy ${own.name}: expected a number from 0 to 1, got ${value}`);
 }
-
-async function rewardsOf(from: string): Promise<readonly unknown[]> {
-  try {
-    const module = await loadModule(from, 'rewards');
-    const made: unknown = typeof module === 'function' ? await module({ rewardOf, resolutionRewards }) : module;
-    return Array.isArray(made) ? made : [made];
-  } catch (error) {
-    throw refusal(from, errorMessage(error));
-  }
-}
-
-const problemOf = ({ path, message }: z.core.$ZodIssue): string =>
-  path.length === 0 ? message : `${path.join('.')}: ${message}`;
-
-const refusal = (from: string, problem: string): TemperFailure =>
-  new TemperFailure('InvalidInput', `TEMPER_REWARDS: ${from}: ${problem}`);

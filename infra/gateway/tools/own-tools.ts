@@ -1,8 +1,6 @@
 import { z } from 'zod';
-import { errorMessage } from '../../../workflows/contracts/error-message.ts';
-import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { builtInHostTools } from '../../../workflows/contracts/host-tools.ts';
-import { loadModule } from '../../load-module.ts';
+import { loadList, problemsOf, refuseModule } from '../../load-module.ts';
 import type { HostTool } from './host-tool.ts';
 
 /** The default export of a module with host tools: one, several, or a function that returns them. */
@@ -43,30 +41,16 @@ export async function loadOwnTools(named: readonly string[]): Promise<readonly H
   const taken = new Set<string>(builtInHostTools);
   const tools: HostTool[] = [];
   for (const from of named) {
-    for (const given of await toolsOf(from)) {
+    const ownModule = { setting: 'TEMPER_TOOLS', from } as const;
+    for (const given of await loadList(ownModule, 'host tools', { z })) {
       const parsed = shape.safeParse(given);
-      if (!parsed.success) throw refusal(from, parsed.error.issues.map(problemOf).join('; '));
+      if (!parsed.success) throw refuseModule(ownModule, problemsOf(parsed.error));
       const { name } = parsed.data;
-      if (taken.has(name)) throw refusal(from, `name: expected a name that no other host tool has, got ${name}`);
+      if (taken.has(name))
+        throw refuseModule(ownModule, `name: expected a name that no other host tool has, got ${name}`);
       taken.add(name);
       tools.push(toolOf.parse(given));
     }
   }
   return tools;
 }
-
-async function toolsOf(from: string): Promise<readonly unknown[]> {
-  try {
-    const module = await loadModule(from, 'host tools');
-    const made: unknown = typeof module === 'function' ? await module({ z }) : module;
-    return Array.isArray(made) ? made : [made];
-  } catch (error) {
-    throw refusal(from, errorMessage(error));
-  }
-}
-
-const problemOf = ({ path, message }: z.core.$ZodIssue): string =>
-  path.length === 0 ? message : `${path.join('.')}: ${message}`;
-
-const refusal = (from: string, problem: string): TemperFailure =>
-  new TemperFailure('InvalidInput', `TEMPER_TOOLS: ${from}: ${problem}`);
