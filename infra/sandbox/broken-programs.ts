@@ -1,13 +1,18 @@
 import { type FailureType, TemperFailure } from '../../workflows/contracts/failures.ts';
-import { SandboxFailure } from './failure.ts';
+import { FileRefused, SandboxFailure } from './failure.ts';
 import type { Sandbox } from './sandbox.ts';
 
 /** Failures that broken programs in a sandbox may have caused. */
 const suspect: ReadonlySet<FailureType> = new Set(['SandboxLost', 'SetupFailed', 'UnsupportedTask', 'Internal']);
 const namedPaths = 5;
 
+/** Whether broken programs in a sandbox may have caused a failure. Without tar, for example, it takes no files. */
+const isSuspect = (error: unknown): error is TemperFailure | FileRefused =>
+  error instanceof FileRefused ||
+  (error instanceof TemperFailure && suspect.has(error.type) && !(error instanceof SandboxFailure && error.loss));
+
 /**
- * Does work in a sandbox whose agent has ended. If that fails although the sandbox runs, and programs of its image were replaced or
+ * Does work in a sandbox that an agent has left, or that holds all that it changed. If that fails although the sandbox runs, and programs of its image were replaced or
  * removed, as only an agent that is root can do, the agent counts as having ended its sandbox, which is scored.
  */
 export async function blamingBrokenPrograms<Result>(
@@ -17,8 +22,7 @@ export async function blamingBrokenPrograms<Result>(
   try {
     return await work();
   } catch (error) {
-    if (!(error instanceof TemperFailure) || !suspect.has(error.type)) throw error;
-    if (error instanceof SandboxFailure && error.loss !== undefined) throw error;
+    if (!isSuspect(error)) throw error;
     const changed = (await sandbox.changes?.changedPrograms()) ?? [];
     if (changed.length === 0) throw error;
     const named = `${changed.slice(0, namedPaths).join(', ')}${changed.length > namedPaths ? ', …' : ''}`;

@@ -95,17 +95,19 @@ describe('the tasks of the formats', () => {
     });
   }
 
-  it('are scored if an agent that is root removes the shell of its sandbox', async () => {
-    const solve = 'rm -f /bin/sh /usr/bin/dash';
-    const results = ['fresh', 'same', 'snapshot'].map(async (way) => {
-      const toml = `[agent]\nuser = "root"\n${environment}[grading]\nsandbox = "${way}"\n`;
-      const files = { toml, solve, test: rewarding('false') };
-      const task = await writeHarborTask(join(rollouts.home, 'tasks'), `broken-${way}`, files);
-      return rollouts.run(`broken-${way}`, { task, agent: 'oracle', sandbox: 'docker' });
+  const removed = { sh: '/bin/sh /usr/bin/dash', tar: '/bin/tar /usr/bin/tar' } as const;
+  for (const [program, paths] of Object.entries(removed)) {
+    it(`are scored if an agent that is root removes ${program} from its sandbox`, async () => {
+      const results = ['fresh', 'same', 'snapshot'].map(async (way) => {
+        const toml = `[agent]\nuser = "root"\n${environment}[grading]\nsandbox = "${way}"\n`;
+        const files = { toml, solve: `rm -f ${paths}`, test: rewarding('false') };
+        const task = await writeHarborTask(join(rollouts.home, 'tasks'), `no-${program}-${way}`, files);
+        return rollouts.run(`no-${program}-${way}`, { task, agent: 'oracle', sandbox: 'docker' });
+      });
+      for (const result of await Promise.all(results)) {
+        const { outcome, reward, epochs } = result;
+        assert.deepEqual([outcome, reward, epochs], ['scored', 0, 1], JSON.stringify(result));
+      }
     });
-    for (const result of await Promise.all(results)) {
-      const { outcome, reward, epochs } = result;
-      assert.deepEqual([outcome, reward, epochs], ['scored', 0, 1], JSON.stringify(result));
-    }
-  });
+  }
 });

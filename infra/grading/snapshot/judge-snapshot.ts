@@ -1,6 +1,7 @@
 import { firstOfEach } from '../../../workflows/algorithms/flags.ts';
 import { rewardOf } from '../../../workflows/algorithms/reward.ts';
 import type { Snapshot } from '../../../workflows/contracts/snapshot.ts';
+import { blamingBrokenPrograms } from '../../sandbox/broken-programs.ts';
 import type { WrittenChanges } from '../../sandbox/changes.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { drain } from '../../sandbox/tar-entries.ts';
@@ -45,8 +46,10 @@ export async function judgeSnapshot(
     (await write(sandbox, withoutProtected(changes, { workdir, patterns }), signal)) ??
     (await writeProtected(sandbox, { workdir, files: originals }, signal));
   if (refusal !== null) return refuse(`the snapshot could not be carried into a fresh sandbox: ${refusal}`);
-  const { usedMb: diskBeforeMb } = await sandbox.diskUsage();
-  const run = await runTests(sandbox, task, { workdir, timeoutMs, diskBeforeMb, path, network }, signal);
+  const run = await blamingBrokenPrograms(sandbox, async () => {
+    const { usedMb: diskBeforeMb } = await sandbox.diskUsage();
+    return runTests(sandbox, task, { workdir, timeoutMs, diskBeforeMb, path, network }, signal);
+  });
   const told = { ...run, exposure: 'snapshot' as const };
   const flags = flagEvaluation(patch, protection, told);
   const verdict = { ...(await toVerdict(store, told, { subject, flags })), restored: restoredOf(patch, patterns) };
