@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdir, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { FileLock } from '../process/file-lock.ts';
+import { untilListens } from '../process/listens.ts';
 import { claimDatabase } from './database.ts';
 import { untilHealthy } from './health.ts';
 import { partitionConfig } from './partitions.ts';
@@ -129,7 +130,9 @@ async function tryStart(
   void exited.then(() => stopped.abort());
   const limits = [stopped.signal, AbortSignal.timeout(healthyTimeoutMs), ...(signal === undefined ? [] : [signal])];
   try {
-    await untilHealthy({ host: loopback, port, namespace: namespace }, AbortSignal.any(limits));
+    const limit = AbortSignal.any(limits);
+    await untilHealthy({ host: loopback, port, namespace: namespace }, limit);
+    await untilListens(pidOf(child), port, limit);
   } catch (error) {
     await end(child, exited, 'SIGKILL');
     signal?.throwIfAborted();

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { Client } from '@temporalio/client';
 import type { Config } from '../../infra/config.ts';
 import { gatewayNames, socketOf } from '../../infra/gateway/sockets.ts';
+import { untilListens } from '../../infra/process/listens.ts';
 import { configuredTarget } from '../../infra/temporal/connection.ts';
 import { controlQueue, hostQueue, trainerQueue } from '../../workflows/contracts/queues.ts';
 import type { Part, PartKind, PartName } from './part.ts';
@@ -54,7 +55,10 @@ export const partTable: Readonly<Record<PartKind, (context: PartContext, name: P
     spawned(context, name, {
       command: ['policy'],
       ...timeLimits.policy,
-      untilReady: (_pid, signal) => untilHttpAnswers(`${context.config.policyUrl}/health`, signal),
+      untilReady: async (pid, signal) => {
+        await untilHttpAnswers(`${context.config.policyUrl}/health`, signal);
+        await untilListens(pid, context.config.policyPort, signal);
+      },
     }),
   gateway: (context, name) =>
     spawned(context, name, {

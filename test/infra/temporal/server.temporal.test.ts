@@ -10,6 +10,7 @@ import { after, before, describe, it } from 'node:test';
 import { connectClient, plainTarget } from '../../../infra/temporal/connection.ts';
 import { locateTemporal } from '../../../infra/temporal/executable.ts';
 import { partitionConfig } from '../../../infra/temporal/partitions.ts';
+import { freePort } from '../../../infra/temporal/ports.ts';
 import { missingSearchAttributes, registerSearchAttributes } from '../../../infra/temporal/search-attributes.ts';
 import { type DevServer, type DevServerOptions, startDevServer } from '../../../infra/temporal/server.ts';
 import { DevServerError, type DevServerErrorKind } from '../../../infra/temporal/server-error.ts';
@@ -108,6 +109,15 @@ describe('the dev server', () => {
     const uiError = await failure(options({ dbFile: join(directory, 'two.db'), uiPort: address.port }), 'port-in-use');
     assert.match(uiError.message, new RegExp(`port ${address.port}.*UI`));
     listener.close();
+  });
+
+  it('does not take the answers of another server for its own, which took the port while it started', async () => {
+    const slow = join(directory, 'slow.sh');
+    await writeFile(slow, `#!/bin/sh\nsleep 3\nexec ${executable} "$@"\n`, { mode: 0o755 });
+    const port = await freePort();
+    const late = failure(options({ executable: slow, dbFile: join(directory, 'late.db'), port }), 'port-in-use');
+    const first = await startDevServer(options({ dbFile: join(directory, 'early.db'), port }));
+    await late.finally(() => first.kill());
   });
 
   it('stops when asked and frees its file', async () => {
