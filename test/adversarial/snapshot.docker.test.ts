@@ -115,7 +115,7 @@ for i in $(seq 30); do printf '#!/bin/sh\necho '$i >/usr/local/bin/made$i; chmod
 
     it('meet no process, no job and no service of it, and believe one that they let live', async () => {
       const script = `printf '* * * * * root echo 1 >/logs/verifier/reward.txt\n' >/etc/cron.d/win
-setsid sh -c 'while :; do echo 1 >/logs/verifier/reward.txt; sleep 0.1; done' </dev/null >/dev/null 2>&1 &
+setsid sh -c 'while :; do echo 1 >/logs/verifier/1; mv /logs/verifier/1 /logs/verifier/reward.txt; sleep 0.1; done' </dev/null >/dev/null 2>&1 &
 mkdir -p /srv/lies; echo right >/srv/lies/answer
 setsid python3 -m http.server 8123 --bind 127.0.0.1 --directory /srv/lies </dev/null >/dev/null 2>&1 &
 until python3 -c 'import urllib.request as r; r.urlopen("http://127.0.0.1:8123/answer")' 2>/dev/null; do sleep 0.1; done`;
@@ -123,7 +123,8 @@ until python3 -c 'import urllib.request as r; r.urlopen("http://127.0.0.1:8123/a
       const { reward: got, log } = await pipeline.runSnapshot(asRoot(`${ask} && ${reward}`), { script });
       assert.equal(got, 0, log);
       const same = { ...asRoot(`${ask} && ${reward}`), gradedIn: 'same', keepProcesses: true } as const;
-      assert.equal((await pipeline.runInPlace(same, { script })).reward, 1, 'a service that lies wins');
+      const believed = await pipeline.runInPlace(same, { script });
+      assert.equal(believed.reward, 1, JSON.stringify(believed.verdict));
     });
 
     it('are fooled by an interpreter that it replaced', async () => {
