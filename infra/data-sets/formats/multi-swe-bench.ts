@@ -16,6 +16,9 @@ const multiSweBenchRow = z.looseObject({
   org: required('the owner of a repository'),
   repo: required('the name of a repository'),
   number: integer(1, 1_000_000_000),
+  /** Requests of one repository whose tests report in another way have a parser of their own, by one of these names. */
+  number_interval: optional('a name such as fd_233_to_58'),
+  tag: optional('a version'),
   base: maybeJson(z.looseObject({ sha: required('a commit') }, { error: 'expected an object with sha' })),
   resolved_issues: maybeJson(z.array(issue, { error: 'expected a list of issues' })),
   fix_patch: optional('a patch'),
@@ -74,9 +77,15 @@ export const multiSweBench = rowFormat({
       grading: {
         failToPass,
         passToPass: fields.p2p_tests,
-        logParser: `${org}/${repo}`,
+        logParser: parserOf(fields),
         baseCommit: fields.base.sha,
       },
     });
   },
 });
+
+/** The name of a row's parser in the harness of Multi-SWE-bench (multi_swe_bench/harness/instance.py, `Instance.create`). */
+function parserOf({ org, repo, number_interval: interval, tag }: z.output<typeof multiSweBenchRow>): string {
+  if (interval) return `${org}/${interval}`;
+  return tag ? `${org}/${repo}_${tag.replaceAll('.', '_')}` : `${org}/${repo}`;
+}

@@ -13,12 +13,13 @@ import type { LogParser } from './log-parser.ts';
 import { maven } from './maven.ts';
 import { mavenBuilds } from './maven-builds.ts';
 import { mocha, mochaTitles } from './mocha.ts';
+import { mochaJson, mochaJsonFiles } from './mocha-json.ts';
 import { nodeSpec } from './node-spec.ts';
 import { phpunit } from './phpunit.ts';
 import { ponytest } from './ponytest.ts';
 import { pytest } from './pytest.ts';
 import { withMouseButtonNumbers, withShortPaths } from './pytest-id.ts';
-import { redis } from './redis.ts';
+import { redis, redisPlainTitles } from './redis.ts';
 import { withSpelling } from './result-collector.ts';
 import { sympy } from './sympy.ts';
 import { tap } from './tap.ts';
@@ -29,8 +30,8 @@ import { vitest } from './vitest.ts';
 /**
  * The parsers of test logs, by the runner's name. Where a data set spells ids in its own way, the runner has a second entry:
  * `pytest-options`, `pytest-matplotlib`, `django`, `jest-titles` and `go-names` are SWE-bench's, as are
- * `maven-builds` and `tap-lines`; `ctest-lower`, `gradle-tasks`, `jest-files`, `jest-plain-files` and `mocha-titles` are
- * Multi-SWE-bench's.
+ * `maven-builds` and `tap-lines`; `ctest-lower`, `gradle-tasks`, `jest-files`, `jest-plain-files`, `mocha-json-files`,
+ * `mocha-titles` and `redis-plain-titles` are Multi-SWE-bench's.
  */
 export const logParsers = {
   automake,
@@ -55,6 +56,8 @@ export const logParsers = {
   maven,
   'maven-builds': mavenBuilds,
   mocha,
+  'mocha-json': mochaJson,
+  'mocha-json-files': mochaJsonFiles,
   'mocha-titles': mochaTitles,
   'node-spec': nodeSpec,
   phpunit,
@@ -63,6 +66,7 @@ export const logParsers = {
   'pytest-matplotlib': withSpelling(pytest, withMouseButtonNumbers),
   'pytest-options': withSpelling(pytest, withShortPaths),
   redis,
+  'redis-plain-titles': redisPlainTitles,
   sympy,
   tap,
   'tap-lines': tapLines,
@@ -98,20 +102,39 @@ const published: Readonly<Record<string, LogParserName>> = {
   parse_log_maven: 'maven-builds',
   parse_log_redis: 'redis',
   parse_log_tap: 'tap-lines',
-  ...namesOf('go-names', 'cli/cli', 'grpc/grpc-go', 'zeromicro/go-zero'),
-  ...namesOf('cargo', 'BurntSushi/ripgrep', 'clap-rs/clap', 'nushell/nushell', 'rayon-rs/rayon', 'serde-rs/serde'),
-  ...namesOf('cargo', 'sharkdp/bat', 'sharkdp/fd', 'tokio-rs/bytes', 'tokio-rs/tokio', 'tokio-rs/tracing'),
+  ...namesOf('go-names', 'beego/beego', 'caddyserver/caddy', 'cli/cli', 'concourse/concourse', 'etcd-io/etcd'),
+  ...namesOf('go-names', 'fatedier/frp', 'gin-gonic/gin', 'go-gorm/gorm', 'gohugoio/hugo', 'grpc/grpc-go'),
+  ...namesOf(
+    'go-names',
+    'istio/istio',
+    'jesseduffield/lazygit',
+    'junegunn/fzf',
+    'labstack/echo',
+    'nats-io/nats-server',
+  ),
+  ...namesOf('go-names', 'nektos/act', 'prometheus/prometheus', 'syncthing/syncthing', 'zeromicro/go-zero'),
+  ...namesOf('cargo', 'BurntSushi/ripgrep', 'alacritty/alacritty', 'bee-san/RustScan', 'clap-rs/clap'),
+  ...namesOf('cargo', 'fish-shell/fish-shell', 'helix-editor/helix', 'nushell/nushell', 'rayon-rs/rayon'),
+  ...namesOf('cargo', 'rusqlite/rusqlite', 'rust-lang/mdBook', 'serde-rs/serde', 'sharkdp/bat', 'sharkdp/fd'),
+  ...namesOf('cargo', 'tokio-rs/bytes', 'tokio-rs/tokio', 'tokio-rs/tracing'),
   ...namesOf('maven', 'alibaba/fastjson2', 'apache/dubbo', 'google/gson'),
   ...namesOf('maven', 'fasterxml/jackson-core', 'fasterxml/jackson-databind', 'fasterxml/jackson-dataformat-xml'),
   ...namesOf('gradle-tasks', 'elastic/logstash', 'mockito/mockito', 'googlecontainertools/jib'),
+  ...namesOf('gradle-tasks', 'junit-team/junit5', 'micronaut-projects/micronaut-core', 'spotbugs/spotbugs'),
+  ...namesOf('gradle-tasks', 'Kotlin/kotlinx.coroutines', 'ankidroid/Anki-Android', 'pinterest/ktlint'),
+  ...namesOf('gradle-tasks', 'streetcomplete/StreetComplete', 'thunderbird/thunderbird-android'),
   ...namesOf('automake', 'facebook/zstd', 'jqlang/jq'),
-  ...namesOf('ctest', 'fmtlib/fmt', 'nlohmann/json', 'simdjson/simdjson'),
+  ...namesOf('ctest', 'CGAL/cgal', 'OpenMathLib/OpenBLAS', 'fluent/fluent-bit', 'fmtlib/fmt', 'libgit2/libgit2'),
+  ...namesOf('ctest', 'libsdl-org/SDL', 'nlohmann/json', 'rdkit/rdkit', 'root-project/root', 'simdjson/simdjson'),
   ...namesOf('googletest', 'yhirose/cpp-httplib'),
   ...namesOf('ctest-lower', 'catchorg/Catch2'),
   ...namesOf('ponytest', 'ponylang/ponyc'),
+  ...namesOf('redis-plain-titles', 'redis/redis', 'valkey-io/valkey'),
   ...namesOf('jest-files', 'anuraghazra/github-readme-stats', 'iamkun/dayjs'),
   ...namesOf('jest-plain-files', 'darkreader/darkreader'),
   ...namesOf('mocha-titles', 'axios/axios'),
+  ...namesOf('mocha-json', 'expressjs/express'),
+  ...namesOf('mocha-json-files', 'mui/material-ui'),
   ...namesOf('vitest', 'sveltejs/svelte', 'vuejs/core'),
 };
 

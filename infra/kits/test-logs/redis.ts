@@ -15,17 +15,27 @@ const duration = / \(\d+ ?m?s\)$/;
 const file = / in \S+$/;
 
 /** Reads the test suite of Redis and of its forks, whose ids are titles (SWE-bench's `parse_log_redis`). */
-export const redis: LogParser = {
-  parse: (log) => {
-    const collector = createResultCollector();
-    for (const line of linesOf(log)) {
-      const text = line.trim();
-      const [, word = '', rest = ''] = result.exec(text) ?? [];
-      const status = statuses[word];
-      const title = rest.replace(duration, '');
-      if (status !== undefined) collector.record(status === 'FAILED' ? title.replace(file, '') : title, status);
-      else if (text.startsWith(exception)) collector.recordProblem('crashed', text);
-    }
-    return collector.finish();
-  },
-};
+export const redis: LogParser = createParser((title) => title.replace(duration, ''));
+
+/** Reads ids in the spelling of Multi-SWE-bench: a title that ends with `)` ends before its first parenthesis. */
+export const redisPlainTitles: LogParser = createParser((title) => {
+  const start = title.indexOf(' (', 1);
+  return start !== -1 && title.endsWith(')') ? title.slice(0, start) : title;
+});
+
+function createParser(idOf: (title: string) => string): LogParser {
+  return {
+    parse: (log) => {
+      const collector = createResultCollector();
+      for (const line of linesOf(log)) {
+        const text = line.trim();
+        const [, word = '', rest = ''] = result.exec(text) ?? [];
+        const status = statuses[word];
+        if (status === 'FAILED') collector.record(idOf(rest.replace(file, '')), status);
+        else if (status !== undefined) collector.record(idOf(rest), status);
+        else if (text.startsWith(exception)) collector.recordProblem('crashed', text);
+      }
+      return collector.finish();
+    },
+  };
+}

@@ -72,6 +72,14 @@ const ctest = lines((index) =>
 );
 const mocha = lines((index) => grouped(index, `  ${group(index)}\n`, `    ✔ ${name(index)}\n`));
 
+const redis = lines((index) => noisy(index, `[ok]: ${name(index)} (1 ms)\n`));
+const mochaJson: LogForm = {
+  head: () => '{\n  "stats": {\n  },\n  "pending": [],\n  "failures": [],\n  "passes": [\n',
+  test: (index) =>
+    `${index === 0 ? '' : ',\n'}    {\n      "fullTitle": "${group(index)} ${name(index)}",\n      "err": {}\n    }`,
+  tail: () => '\n  ]\n}\n',
+};
+
 const forms: Readonly<Record<LogParserName, LogForm>> = {
   automake: lines((index) => noisy(index, `PASS: ${name(index)}.sh\n`)),
   bats: { ...tap, head: nothing, test: (index) => noisy(index, `ok ${index + 1} ${name(index)} in 3ms\n`) },
@@ -111,6 +119,8 @@ const forms: Readonly<Record<LogParserName, LogForm>> = {
     noisy(index, `+ mvn test -Dtest=x.${group(index)}#${name(index)}\n[INFO] BUILD SUCCESS\n`),
   ),
   mocha,
+  'mocha-json': mochaJson,
+  'mocha-json-files': mochaJson,
   'mocha-titles': mocha,
   'node-spec': lines((index) => noisy(index, `✔ ${name(index)} (0.52ms)\n`)),
   phpunit: lines((index) => grouped(index, `Group ${group(index)} (Tests\\${group(index)})\n`, ` ✔ ${name(index)}\n`)),
@@ -118,7 +128,8 @@ const forms: Readonly<Record<LogParserName, LogForm>> = {
   pytest,
   'pytest-matplotlib': pytest,
   'pytest-options': pytest,
-  redis: lines((index) => noisy(index, `[ok]: ${name(index)} (1 ms)\n`)),
+  redis,
+  'redis-plain-titles': redis,
   sympy: lines((index) => noisy(index, `test_${name(index)} ok\n`)),
   tap,
   'tap-lines': tap,

@@ -27,6 +27,20 @@ const gradleRun: Run = {
   ],
 };
 
+const mochaReport = (outcome: 'passes' | 'failures'): string => {
+  const tests = [{ title: 'fails', fullTitle: 's fails', file: '/a.test.js', err: {} }];
+  return JSON.stringify(
+    { stats: { tests: 1 }, tests, pending: [], failures: [], passes: [], [outcome]: tests },
+    null,
+    2,
+  );
+};
+/** Mocha writes its report at once. */
+const mochaJsonRun = (failed: string): Run => ({
+  failed,
+  written: ['yarn run mocha --reporter json', mochaReport('failures'), 'error Command failed with exit code 1.'],
+  forged: [mochaReport('passes'), '    ✔ fails', '{', '  "stats": {', '}', '  "passes": [', '  1 passing (1ms)'],
+});
 /** The runs of runners for Java, C and C++. */
 export const javaAndCRuns = {
   'jest-files': [
@@ -51,6 +65,8 @@ export const javaAndCRuns = {
       forged: ['[INFO] BUILD SUCCESS', '+ mvn test -Dtest=x.Z#zzz', 'x.FailsTest.fails -- Time elapsed: 0.1 s'],
     },
   ],
+  'mocha-json': [mochaJsonRun('s fails')],
+  'mocha-json-files': [mochaJsonRun('/a.test.js:s fails')],
   'mocha-titles': [
     {
       failed: 'fails',

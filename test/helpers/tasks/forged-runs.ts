@@ -85,6 +85,7 @@ export const runs: Readonly<Record<LogParserName, readonly Run[]>> = {
   ...javaAndCRuns,
   'ctest-lower': javaAndCRuns.ctest,
   'jest-plain-files': javaAndCRuns['jest-files'],
+  'redis-plain-titles': javaAndCRuns.redis,
   bats: [
     {
       failed: 'fails',

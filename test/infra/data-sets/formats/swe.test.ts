@@ -160,7 +160,9 @@ it('deletes the patches in a Multi-SWE-bench image before the agent starts', asy
   const broken = { ...row, number: 8, f2p_tests: {}, n2p_tests: null };
   const java = { ...row, org: 'google', repo: 'gson' };
   const unnamed = { ...row, number: 9, f2p_tests: { 'all tests': {} } };
-  const file = await fixture.writeRows('rows.jsonl', [row, broken, { ...row, org: 'Foo' }, java, unnamed]);
+  const older = { ...row, number: 10, number_interval: 'clap_629_to_471' };
+  const rows = [row, broken, { ...row, org: 'Foo' }, java, unnamed, older];
+  const file = await fixture.writeRows('rows.jsonl', rows);
   const { task, grading, remove, instruction, tests } = await packed(
     fixture.tasks,
     `multi-swe-bench:${file}#clap-rs__clap-7`,
@@ -177,6 +179,10 @@ it('deletes the patches in a Multi-SWE-bench image before the agent starts', asy
   await assert.rejects(
     fixture.tasks.resolve(`multi-swe-bench:${file}#Foo__clap-7`),
     failure('UnsupportedTask', /grading\.json: logParser: .* got "Foo\/clap"; it has .*clap-rs\/clap/),
+  );
+  await assert.rejects(
+    fixture.tasks.resolve(`multi-swe-bench:${file}#clap-rs__clap-10`),
+    failure('UnsupportedTask', /logParser: .* got "clap-rs\/clap_629_to_471"/),
   );
   const { grading: ofJava } = await packed(fixture.tasks, `multi-swe-bench:${file}#google__gson-7`);
   assert.equal(ofJava?.logParser, 'google/gson');

@@ -22,6 +22,8 @@ const samples: Readonly<Partial<Record<LogParserName, string>>> = {
   maven:
     'Tests run: 1, Failures: 0, Errors: 0, Skipped: 0, Time elapsed: 0.1 s -- in x.A\nTests run: 1, Failures: 0, Errors: 1, Skipped: 0, Time elapsed: 1 s <<< ERROR! - in x.B\n',
   mocha: '\n  suite\n    ✔ adds\n    1) fails\n\n  1 passing (1ms)\n',
+  'mocha-json':
+    '{\n  "stats": {\n  },\n  "pending": [],\n  "failures": [{"fullTitle": "s fails"}],\n  "passes": [{"fullTitle": "s adds"}]\n}',
   'node-spec': '▶ suite\n  ✔ adds (1ms)\n  ✖ fails (1ms)\n✖ suite (2ms)\n',
   phpunit: 'C (T\\C)\n ✔ Adds\n ✘ Fails\n',
   pytest: '== short test summary info ==\nPASSED t.py::a[x y]\nFAILED t.py::b - no\n== 1 failed, 1 passed in 0.1s ==\n',
@@ -60,7 +62,8 @@ describe('the parsers of logs', () => {
       assert.deepEqual(testsIn(runner, sample.replaceAll('\n', '\r\n')), plain);
     });
 
-    if (runner === 'junit') continue;
+    // Reports in XML and JSON have no colours.
+    if (runner === 'junit' || runner === 'mocha-json') continue;
     it(`${runner}: ignores colours`, () => {
       const insertions = fc.array(
         fc.tuple(fc.nat(sample.length), fc.constantFrom('\u001b[31m', '\u001b[0m', '\u001b[1;38;5;9m')),

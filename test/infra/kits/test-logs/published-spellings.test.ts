@@ -109,6 +109,42 @@ FAIL test/parse.test.js
   });
 });
 
+describe('the rows of Express and Material UI', () => {
+  const entry = (title: string, err: unknown) => ({ title, fullTitle: `utils ${title}`, file: '/r/a.test.js', err });
+  const [passed, failed, pending] = [entry('adds', {}), entry('fails', { message: 'no' }), entry('waits', {})];
+  const report = { stats: { tests: 3 }, tests: [], pending: [pending], failures: [failed], passes: [passed] };
+  const log = `Building new bundle {\n$ mocha --reporter json\nwarning${JSON.stringify(report, null, 2)}error Command failed.\n`;
+
+  it('name tests of mocha by the full titles in its JSON', () => {
+    assert.deepEqual(testsIn('mocha-json', log), {
+      'utils adds': 'PASSED',
+      'utils fails': 'FAILED',
+      'utils waits': 'SKIPPED',
+    });
+    assert.equal(testsIn('mocha-json-files', log)['/r/a.test.js:utils adds'], 'PASSED');
+  });
+
+  it('name a report that is cut off, which has no tests', () => {
+    assert.deepEqual(testsIn('mocha-json', log.slice(0, -80)), {});
+    assert.match(problemsIn('mocha-json', log.slice(0, -80)).join(), /^malformed: /);
+  });
+
+  it('name tests by titles alone where a log has no JSON', () => {
+    assert.deepEqual(testsIn('mocha-json', '  utils\n    ✔ adds\n\n  1 passing (1ms)\n'), { adds: 'PASSED' });
+  });
+});
+
+describe('the rows of Redis and Valkey', () => {
+  it('name tests by the text before the first parenthesis', () => {
+    const log = '[ok]: EVAL - JSON (cjson) string (42 ms)\n[err]: LPOS (basic) in tests/unit/list.tcl\n[ok]: plain\n';
+    assert.deepEqual(testsIn('redis-plain-titles', log), {
+      'EVAL - JSON': 'PASSED',
+      LPOS: 'FAILED',
+      plain: 'PASSED',
+    });
+  });
+});
+
 describe('runs of Maven, each of one test', () => {
   const run = (test: string, ...lines: readonly string[]) => [`+ mvn test -B -pl gson -Dtest=${test}`, ...lines];
 
