@@ -51,7 +51,7 @@ export async function provisionAgent(
   if (files.gradedIn === 'snapshot' && !provider.carriesChanges) {
     throw new TemperFailure(
       'UnsupportedTask',
-      `the tests of task ${task.id} get all that the agent changed in its sandbox (grading.sandbox = "snapshot"), which temper cannot carry out of ${provider.kind} sandboxes; use a host with Docker`,
+      `the tests of task ${task.id} get all that the agent changed in its sandbox (grading.sandbox = "snapshot"), which temper cannot carry out of ${provider.kind} sandboxes; use Docker or local sandboxes, or set it to "fresh"`,
     );
   }
   const skills = { task: task.id, skillsDirectory: files.skillsDirectory };
@@ -79,6 +79,7 @@ export async function provisionAgent(
     }
     await sandbox.putFiles({ tree: files.solution, at: '/solution', owner: 'agent' }, signal);
   }
+  if (files.gradedIn === 'snapshot') await sandbox.changes?.note(signal);
   const diskBeforeMb = await initialDiskMb(sandbox, files.workspace, task.diskMb);
   return { sandbox: sandbox.name, kind: provider.kind, baseCommit, diskBeforeMb };
 }

@@ -35,6 +35,8 @@ export interface ReadChanges {
   readonly listings: readonly Listing[];
   /** Paths that the image does not have; the entries hold all that is in them. */
   readonly added: readonly string[];
+  /** Set if more than `mostCarriedFiles` were changed; nothing is listed then. */
+  readonly tooMany?: boolean;
   /** Yields everything that was added or changed. Directories come before what is in them. */
   entries(): AsyncIterable<CarriedEntry>;
 }
@@ -44,7 +46,12 @@ export interface WrittenChanges extends Pick<ReadChanges, 'listings' | 'added'> 
   readonly entries: AsyncIterable<CarriedEntry>;
 }
 
+/** The most files, links and directories that are carried. */
+export const mostCarriedFiles = 500_000;
+
 export interface SandboxChanges {
+  /** Notes what the sandbox holds before its agent starts, where its image does not tell that. Repeatable. */
+  note(signal: AbortSignal): Promise<void>;
   /** Reads the changes, except those below the paths in `leftOut` and those that temper itself makes in every sandbox. */
   read(leftOut: readonly string[], signal: AbortSignal): Promise<ReadChanges>;
   /**

@@ -44,6 +44,9 @@ export async function* bytesOf(source: AsyncIterable<unknown>): AsyncIterable<Ui
   for await (const chunk of source) if (chunk instanceof Uint8Array) yield chunk;
 }
 
+/** Stands for the mode 0, which the library takes for none; it drops this bit. */
+const noRights = 0o10000;
+
 /** Adds an entry to a tar, with the content of a file as it arrives. */
 export async function addEntry(
   tar: Pack,
@@ -51,7 +54,9 @@ export async function addEntry(
   content: AsyncIterable<Uint8Array>,
 ): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const sink = tar.entry(header, (error) => (error ? reject(error) : resolve()));
+  const sink = tar.entry({ ...header, ...(header.mode === 0 && { mode: noRights }) }, (error) =>
+    error ? reject(error) : resolve(),
+  );
   promise.catch(() => undefined); // it is awaited at the end
   if (header.type === 'file') {
     // A tar that is destroyed drains no more.

@@ -37,7 +37,7 @@ export const needs = {
     isNeeded: ({ laterVersion }) => laterVersion !== null,
   },
   'a snapshot': {
-    what: 'their tests get all that the agent changed in its sandbox: Docker',
+    what: 'their tests get all that the agent changed in its sandbox: Docker or a local one',
     isNeeded: ({ gradedIn }) => gradedIn === 'snapshot',
   },
   "the agent's sandbox": {

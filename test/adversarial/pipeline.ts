@@ -107,6 +107,7 @@ export async function createPipeline(kind: SandboxKind): Promise<Pipeline> {
     inSandbox('agent', task, async (sandbox) => {
       const { workdir } = task.description;
       const { baseCommit } = await prepareWorkspace(sandbox, task, { workdir, keep: true }, signal);
+      if (task.gradedIn === 'snapshot') await sandbox.changes?.note(signal);
       await sandbox.putFiles({ tree: treeOf(agent.files ?? {}), at: workdir, owner: 'agent' }, signal);
       const argv = ['bash', '-c', agent.script ?? 'true'] as const;
       const env = path === null ? {} : { PATH: path };

@@ -1,46 +1,4 @@
-import assert from 'node:assert/strict';
-import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
 import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
-import { controlQueue } from '../../workflows/contracts/queues.ts';
-import type { RegradeReport, RegradeRequest, RegradeResult } from '../../workflows/contracts/regrade.ts';
-import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
-import { writeHarborTask } from '../helpers/tasks/harbor-task.ts';
+import { snapshotRollouts } from './grade-snapshot-suite.ts';
 
-const toml =
-  '[environment]\ndocker_image = "temper-tasks:bookworm"\nmemory_mb = 512\nstorage_mb = 256\n[grading]\nsandbox = "snapshot"\n';
-const files = {
-  toml,
-  solve: 'mkdir -p ~/.config && echo right >~/.config/answer',
-  test: '[ "$(cat /home/agent/.config/answer)" = right ] && echo 1 >/logs/verifier/reward.txt || echo 0 >/logs/verifier/reward.txt\n',
-};
-
-describe('a task whose tests get all that the agent changed', () => {
-  let rollouts: Rollouts;
-  before(async () => {
-    rollouts = await startRollouts((home) => ({
-      taskRoots: [join(home, 'tasks')],
-      provider: createDockerProvider({ stack: 'test-stack' }),
-    }));
-  });
-  after(() => rollouts?.close());
-
-  it('is judged in a fresh sandbox, and again from the store by a regrade', async () => {
-    const task = await writeHarborTask(join(rollouts.home, 'tasks'), 'carried', files);
-    const run = (agent: string) => rollouts.run(`carried-${agent}`, { task, agent, sandbox: 'docker' });
-    const [oracle, nop] = await Promise.all([run('oracle'), run('nop')]);
-    for (const [result, reward] of [[oracle, 1] as const, [nop, 0] as const]) {
-      assert.deepEqual([result.outcome, result.reward, result.epochs], ['scored', reward, 1], JSON.stringify(result));
-      assert.equal(result.verdict?.exposure, 'snapshot');
-      assert.equal(result.snapshot?.kind, 'docker');
-    }
-    assert.deepEqual(await rollouts.sandboxes(), []);
-    const handle = await rollouts.client.workflow.start<(request: RegradeRequest) => Promise<RegradeResult>>(
-      'regrade',
-      { taskQueue: controlQueue, workflowId: 'again', args: [{ rollouts: ['carried-oracle', 'carried-nop'] }] },
-    );
-    const { states, report } = await handle.result();
-    const { rows } = (await rollouts.store.getJson(report.digest)) as RegradeReport;
-    assert.equal(states.same, 2, JSON.stringify(rows));
-  });
-});
+snapshotRollouts('docker', () => ({ provider: createDockerProvider({ stack: 'test-stack' }) }));

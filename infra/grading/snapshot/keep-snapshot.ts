@@ -3,7 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import { constants, createZstdCompress } from 'node:zlib';
 import { type Pack, pack } from 'tar-stream';
 import type { Snapshot } from '../../../workflows/contracts/snapshot.ts';
-import type { CarriedEntry, ReadChanges } from '../../sandbox/changes.ts';
+import { type CarriedEntry, mostCarriedFiles, type ReadChanges } from '../../sandbox/changes.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { addEntry } from '../../sandbox/tar-entries.ts';
 import type { Store } from '../../store/store.ts';
@@ -12,8 +12,6 @@ import { createScrubber, type Scrubber } from './scrub.ts';
 
 /** Size of a part of a snapshot. One is in memory at a time. */
 const partBytes = 32 * 2 ** 20;
-/** The most files in a snapshot. */
-const mostEntries = 500_000;
 
 export interface SnapshotOptions {
   /** The secret of the agent's session, of which nothing is kept. */
@@ -37,6 +35,7 @@ export async function keepSnapshot(
   const { kind, changes } = sandbox;
   if (changes === undefined) throw new Error(`expected sandboxes whose changes can be carried, got ${kind}`);
   const read = await changes.read(leftOut, signal);
+  if (read.tooMany) return { kind, parts: [], entries: mostCarriedFiles, bytes: 0, above: mostBytes };
   const counted = { entries: 0, bytes: 0 };
   const parts: string[] = [];
   const tar = pack();
@@ -78,7 +77,7 @@ async function fill(
   for await (const { header, content } of entries()) {
     counted.entries += 1;
     counted.bytes += header.size;
-    if (counted.bytes > mostBytes || counted.entries > mostEntries) throw new TooLarge();
+    if (counted.bytes > mostBytes || counted.entries > mostCarriedFiles) throw new TooLarge();
     await addEntry(tar, archiveHeader(scrubbed(header, scrubber)), scrubber.content(content));
   }
   tar.finalize();

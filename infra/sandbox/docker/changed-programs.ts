@@ -1,7 +1,6 @@
 import { dirname } from 'node:path/posix';
 import type Docker from 'dockerode';
-import { callDaemon } from './daemon.ts';
-import { diffLines } from './read-changes.ts';
+import { listChanged } from './read-changes.ts';
 
 const places = /^\/(?:usr$|(?:usr\/(?:local\/)?)?(?:bin|sbin|lib\w*)(?:\/|$))/;
 /** Libraries that every program loads first, if the file is there. */
@@ -9,7 +8,7 @@ const preload = '/etc/ld.so.preload';
 
 /** Returns the programs and libraries of a container's image that were replaced or removed, as the daemon sees it from outside. */
 export async function changedPrograms(container: Docker.Container): Promise<readonly string[]> {
-  const lines = diffLines.parse(await callDaemon(() => container.changes())) ?? [];
+  const lines = await listChanged(container);
   // A directory counts as changed if something in it is.
   const parents = new Set(lines.map(({ Path }) => dirname(Path)));
   return lines

@@ -65,6 +65,7 @@ export function createDockerProvider({
     const shell = createContainerShell(docker, { name, id, root: spec.root });
     const container = docker.getContainer(id);
     const changes: SandboxChanges = {
+      note: async () => undefined,
       read: (leftOut, signal) => readChanges(container, shell, leftOut, signal),
       write: (written, signal) => writeChanges(container, shell, written, signal),
       changedPrograms: () => changedPrograms(container),

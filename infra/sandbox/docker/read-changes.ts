@@ -2,16 +2,18 @@ import { dirname, join } from 'node:path/posix';
 import type Docker from 'dockerode';
 import type { Header } from 'tar-stream';
 import { z } from 'zod';
+import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { type CarriedHeader, type CarriedOwner, ownPaths, type ReadChanges } from '../changes.ts';
+import { SandboxFailure } from '../failure.ts';
 import { listDirectories } from '../shell/listing.ts';
 import type { Shell } from '../shell/shell.ts';
 import { bytesOf, drain, type TarEntry, tarEntries } from '../tar-entries.ts';
 import { accountFiles, withoutUid } from './account-files.ts';
 import { callDaemon, orIfMissing } from './daemon.ts';
-import { type PlannedArchive, planChanges } from './plan-changes.ts';
+import { type DiffLine, type PlannedArchive, planChanges } from './plan-changes.ts';
 
 /** The daemon's list of changed paths: 0 changed, 1 added, 2 deleted. */
-export const diffLines = z.array(z.object({ Path: z.string(), Kind: z.number() })).nullable();
+const diffLines = z.array(z.object({ Path: z.string(), Kind: z.number() })).nullable();
 const mounts = z.object({ Mounts: z.array(z.object({ Destination: z.string() })).default([]) });
 /** The character that stands for bytes that are no text. Such a name cannot be asked for. */
 const unreadable = '\uFFFD';
@@ -30,6 +32,22 @@ export async function ownPathsOf(container: Docker.Container): Promise<readonly 
   return [...ownPaths, ...Mounts.map(({ Destination }) => Destination)];
 }
 
+/** Lists the changed paths of a container. */
+export const listChanged = async (container: Docker.Container): Promise<readonly DiffLine[]> =>
+  diffLines.parse(await readFiles(() => container.changes())) ?? [];
+
+/** Makes a call that reads a container's files. What the daemon cannot read because of its path's length, its agent has made so. */
+async function readFiles<Result>(call: () => Promise<Result>): Promise<Result> {
+  try {
+    return await callDaemon(call);
+  } catch (cause) {
+    if (!/file name too long/i.test(errorMessage(cause))) throw cause;
+    const text =
+      'the daemon cannot read the files of a sandbox, since its agent left a path that is longer than the kernel takes';
+    throw new SandboxFailure('SandboxLost', text, { cause, loss: 'ended-inside' });
+  }
+}
+
 /** Reads what differs between a container and its image. The daemon itself packs the files, so no program inside is trusted. */
 export async function readChanges(
   container: Docker.Container,
@@ -38,7 +56,7 @@ export async function readChanges(
   signal: AbortSignal,
 ): Promise<ReadChanges> {
   const own = [...(await ownPathsOf(container)), ...leftOut];
-  const lines = diffLines.parse(await callDaemon(() => container.changes())) ?? [];
+  const lines = await listChanged(container);
   const plan = planChanges(
     lines.filter(({ Path }) => !Path.includes(unreadable)),
     own,
@@ -63,7 +81,7 @@ export async function readChanges(
 
 /** Yields the entries of one archive; none if the path is gone. Ends the daemon's answer when the caller leaves. */
 async function* entriesOf(container: Docker.Container, { path }: PlannedArchive): AsyncIterable<TarEntry> {
-  const answer = await callDaemon(() => container.getArchive({ path })).catch(orIfMissing);
+  const answer = await readFiles(() => container.getArchive({ path })).catch(orIfMissing);
   if (answer === undefined) return;
   try {
     yield* tarEntries(bytesOf(answer));

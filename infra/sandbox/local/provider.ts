@@ -60,7 +60,7 @@ export function createLocalProvider(options: LocalProviderOptions): SandboxProvi
     programs: 'host',
     sharesProcesses: false,
     givesRoot: false,
-    carriesChanges: false,
+    carriesChanges: true,
     channels: ['socket'],
     ensure: async (spec, signal) => {
       signal.throwIfAborted();

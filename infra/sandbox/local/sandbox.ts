@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { HelperLostError, type Spawner } from '../../process/spawner/spawner.ts';
+import type { SandboxChanges } from '../changes.ts';
 import { SandboxFailure } from '../failure.ts';
 import { relativeSegments } from '../files.ts';
 import { killPid } from '../kill.ts';
@@ -23,6 +24,7 @@ import {
   type WaitOptions,
 } from '../sandbox.ts';
 import { ownerOf, runsAsRoot } from './accounts.ts';
+import { createLocalChanges } from './changes.ts';
 import type { Confinement } from './confinement.ts';
 import { joinGroup } from './control-group.ts';
 import { endAccounts, endProcess } from './end-processes.ts';
@@ -52,6 +54,7 @@ class LocalSandbox implements Sandbox {
   readonly name: string;
   readonly labels: SandboxLabels;
   readonly twoUids: boolean;
+  readonly changes: SandboxChanges;
   readonly #directory: SandboxDirectory;
   readonly #means: LocalMeans;
 
@@ -60,6 +63,7 @@ class LocalSandbox implements Sandbox {
     this.name = spec.name;
     this.labels = spec.labels;
     this.twoUids = accounts.agent.uid !== accounts.grader.uid;
+    this.changes = this.#explainedChanges(createLocalChanges(directory));
     this.#directory = directory;
     this.#means = means;
   }
@@ -202,6 +206,15 @@ class LocalSandbox implements Sandbox {
       if (cause instanceof HelperLostError) throw new SandboxFailure('SandboxUnavailable', cause.message, { cause });
       throw cause;
     }
+  }
+
+  #explainedChanges({ note, read, write, changedPrograms }: SandboxChanges): SandboxChanges {
+    return {
+      note: (signal) => this.#explained(() => note(signal), signal),
+      read: (leftOut, signal) => this.#explained(() => read(leftOut, signal), signal),
+      write: (changes, signal) => this.#explained(() => write(changes, signal), signal),
+      changedPrograms,
+    };
   }
 
   #requireExists(): void {

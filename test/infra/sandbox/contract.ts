@@ -1,5 +1,6 @@
 import { after, before, describe } from 'node:test';
 import type { LimitHit, Sandbox, SandboxLabels, SandboxProvider, SandboxSpec } from '../../../infra/sandbox/sandbox.ts';
+import { changesContract } from './contract-changes.ts';
 import { filesContract } from './contract-files.ts';
 import { hostileContract } from './contract-hostile.ts';
 import { lifeContract } from './contract-life.ts';
@@ -78,6 +79,7 @@ export function sandboxContract(subject: Subject): void {
     });
     lifeContract(bench);
     filesContract(bench);
+    changesContract(bench);
     processContract(bench);
     streamContract(bench);
     hostileContract(bench);

@@ -1,0 +1,117 @@
+import { type BigIntStats, chmodSync, lstatSync, opendirSync } from 'node:fs';
+import { isWithinAny } from '../changes.ts';
+
+// This file also runs in Pods, from its text, so it imports no package.
+
+/** A part of a file system that an agent without rights may have changed. */
+export interface CarryScope {
+  /** The directory of this machine that is the sandbox's `/`; empty in the sandbox itself. */
+  readonly root: string;
+  /** The agent's uid. */
+  readonly uid: number;
+  /** The paths to look below. */
+  readonly starts: readonly string[];
+  /** Paths that are neither read nor written, nor what is below them. */
+  readonly fixed: readonly string[];
+}
+
+/** A file, directory or symlink that the agent owns, or that every account may write. */
+export interface FoundFile {
+  readonly path: string;
+  readonly type: 'file' | 'directory' | 'symlink';
+  readonly stat: BigIntStats;
+  /** A digest that differs once the file was changed, since no account sets the time of a change itself. */
+  readonly mark: string;
+  /** The names in a directory; empty for others. */
+  readonly names: readonly string[];
+}
+
+/** The character that stands for bytes that are no text. Files with such names are left out. */
+export const unreadable = '\uFFFD';
+/** The longest path that is carried; the kernel takes 4096 bytes, with the directory of a local sandbox before it. */
+const longestPath = 3_500;
+const writableForAll = 0o002n;
+const ownerMayAll = 0o700n;
+/** Errors of a file that this account cannot reach, or whose path is longer than the kernel takes. */
+const unreachable: ReadonlySet<unknown> = new Set(['EACCES', 'EPERM', 'ENOENT', 'ENAMETOOLONG', 'ELOOP', 'ENOTDIR']);
+
+/** The modes that the agent's own directories and files had before they were opened, because they were closed even to itself. */
+export type OpenedModes = Map<string, number>;
+
+/**
+ * Yields the files in a scope, each directory before what is in it, without following links. With `opened`, directories that are
+ * closed to the agent itself are opened, and noted there.
+ *
+ * Paths are used as they are, because nothing runs that could replace a directory by a link meanwhile.
+ */
+export function* scanFiles(scope: CarryScope, opened: OpenedModes | null): Iterable<FoundFile> {
+  const waiting = scope.starts.map((path) => ({ path, device: undefined as bigint | undefined }));
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    const { path, device } = next;
+    if (path.length > longestPath || isWithinAny(path, scope.fixed)) continue;
+    const stat = reach(() => lstatSync(scope.root + path, { bigint: true }));
+    const type = stat && typeOf(stat);
+    if (!stat || !type) continue;
+    if (type !== 'directory') {
+      if (isTheirs(stat, type, scope.uid)) yield { path, type, stat, mark: markOf(stat), names: [] };
+      continue;
+    }
+    // What is mounted belongs to someone else.
+    if (device !== undefined && stat.dev !== device) continue;
+    const names = namesIn(scope, path, stat, opened) ?? [];
+    if (isTheirs(stat, type, scope.uid)) yield { path, type, stat, mark: markOf(stat), names };
+    for (const name of names) waiting.push({ path: path === '/' ? `/${name}` : `${path}/${name}`, device: stat.dev });
+  }
+}
+
+const isTheirs = (stat: BigIntStats, type: FoundFile['type'], uid: number): boolean =>
+  stat.uid === BigInt(uid) || (type !== 'symlink' && (stat.mode & writableForAll) !== 0n);
+
+function typeOf(stat: BigIntStats): FoundFile['type'] | undefined {
+  if (stat.isFile()) return 'file';
+  if (stat.isDirectory()) return 'directory';
+  return stat.isSymbolicLink() ? 'symlink' : undefined;
+}
+
+const markOf = ({ ino, ctimeNs, size, mode }: BigIntStats): string => `${ino}:${ctimeNs}:${size}:${mode}`;
+
+function namesIn(
+  scope: CarryScope,
+  path: string,
+  stat: BigIntStats,
+  opened: OpenedModes | null,
+): readonly string[] | undefined {
+  const isClosed = stat.uid === BigInt(scope.uid) && (stat.mode & ownerMayAll) !== ownerMayAll;
+  if (isClosed && opened !== null) openTo(scope, path, stat, opened);
+  return reach(() => listNames(scope.root + path));
+}
+
+/** Gives the agent all rights on its own file, and notes the mode that the file had. */
+export function openTo({ root }: CarryScope, path: string, { mode }: BigIntStats, opened: OpenedModes): void {
+  if (!opened.has(path)) opened.set(path, Number(mode & 0o7777n));
+  reach(() => chmodSync(root + path, Number((mode & 0o7777n) | ownerMayAll)));
+}
+
+/** Lists a directory one name after another, since there may be millions. */
+function listNames(directory: string): readonly string[] {
+  const names: string[] = [];
+  const open = opendirSync(directory);
+  try {
+    for (let entry = open.readSync(); entry !== null; entry = open.readSync()) {
+      if (!entry.name.includes(unreadable)) names.push(entry.name);
+    }
+  } finally {
+    open.closeSync();
+  }
+  return names;
+}
+
+/** Returns what a call returns; undefined if the file cannot be reached. */
+export function reach<Result>(call: () => Result): Result | undefined {
+  try {
+    return call();
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && unreachable.has(error.code)) return undefined;
+    throw error;
+  }
+}

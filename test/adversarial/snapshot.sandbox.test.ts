@@ -1,0 +1,3 @@
+import { snapshotSuite } from './snapshot-suite.ts';
+
+snapshotSuite('local');

@@ -1,0 +1,142 @@
+import assert from 'node:assert/strict';
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { it, type TestContext } from 'node:test';
+import { applyChanges } from '../../../../infra/sandbox/carry/apply-changes.ts';
+import { packBaseline, unpackBaseline } from '../../../../infra/sandbox/carry/baseline.ts';
+import { findChanges, noteFiles, startsOf } from '../../../../infra/sandbox/carry/find-changes.ts';
+import type { CarryScope } from '../../../../infra/sandbox/carry/scan.ts';
+import type { CarriedEntry } from '../../../../infra/sandbox/changes.ts';
+import { drain } from '../../../../infra/sandbox/tar-entries.ts';
+
+const uid = process.getuid?.() ?? 0;
+
+function scopeIn(t: TestContext): CarryScope & { readonly at: (path: string) => string } {
+  const root = mkdtempSync(join(tmpdir(), 'carry-'));
+  t.after(() => rmSync(root, { recursive: true, force: true }));
+  mkdirSync(join(root, 'work'));
+  return { root, uid, starts: ['/work'], fixed: [], at: (path) => join(root, 'work', path) };
+}
+
+const put = (scope: ReturnType<typeof scopeIn>, files: Readonly<Record<string, string>>): void => {
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(join(scope.at(path), '..'), { recursive: true });
+    writeFileSync(scope.at(path), text);
+  }
+};
+
+async function pathsOf(entries: AsyncIterable<CarriedEntry>): Promise<readonly string[]> {
+  const paths: string[] = [];
+  for await (const { header, content } of entries) {
+    paths.push(header.path.replace('/work', ''));
+    await drain(content);
+  }
+  return paths.sort();
+}
+
+it('finds what was written, moved or swapped since the baseline, whatever times and sizes it shows', async (t) => {
+  const scope = scopeIn(t);
+  put(scope, { kept: 'kept', same: 'aaaa', 'old/in': 'in', 'one/x': 'x1', 'two/x': 'x2' });
+  const baseline = unpackBaseline(packBaseline(await noteFiles(scope)));
+  assert.deepEqual(startsOf(baseline), ['/work']);
+  const { mtime, atime } = statSync(scope.at('same'));
+  writeFileSync(scope.at('same'), 'bbbb');
+  utimesSync(scope.at('same'), atime, mtime);
+  renameSync(scope.at('old'), scope.at('new'));
+  renameSync(scope.at('one'), scope.at('swap'));
+  renameSync(scope.at('two'), scope.at('one'));
+  renameSync(scope.at('swap'), scope.at('two'));
+
+  const { listings, added, entries } = await findChanges(scope, baseline, 100);
+
+  assert.deepEqual(await pathsOf(entries()), ['', '/new', '/new/in', '/one', '/one/x', '/same', '/two', '/two/x']);
+  assert.deepEqual(added, ['/work/new']);
+  const names = listings.find(({ directory }) => directory === '/work')?.names;
+  assert.deepEqual([...(names ?? [])].sort(), ['kept', 'new', 'one', 'same', 'two']);
+});
+
+it('follows no link that leads out of the scope, neither when it reads nor when it writes', async (t) => {
+  const [from, to] = [scopeIn(t), scopeIn(t)];
+  const outside = scopeIn(t);
+  put(outside, { secret: 'secret' });
+  symlinkSync(outside.at(''), from.at('out'));
+  const { entries, ...read } = await findChanges(from, null, 100);
+  assert.deepEqual(await pathsOf(entries()), ['', '/out']);
+  assert.equal(await applyChanges(to, { ...read, entries: entries() }), null);
+  assert.ok(lstatSync(to.at('out')).isSymbolicLink());
+
+  const header = { type: 'file', mode: 0o644, uid: 'agent', gid: 'agent', mtime: new Date(0), size: 0 } as const;
+  const through = async function* (path: string): AsyncIterable<CarriedEntry> {
+    yield { header: { ...header, path }, content: (async function* () {})() };
+  };
+  const refused = await applyChanges(to, { listings: [], added: [], entries: through('/work/out/planted') });
+  assert.match(refused ?? '', /\/work\/out is no directory/);
+  assert.ok(!existsSync(outside.at('planted')));
+  const lists = [{ directory: '/work/out', names: [] }];
+  assert.equal(
+    await applyChanges(to, { listings: lists, added: ['/work/out/secret'], entries: through('/work/a') }),
+    null,
+  );
+  assert.equal(readFileSync(outside.at('secret'), 'utf8'), 'secret');
+});
+
+it('keeps a file that takes the place of a directory, and the other way round', async (t) => {
+  const [from, to] = [scopeIn(t), scopeIn(t)];
+  for (const scope of [from, to]) put(scope, { 'directory/in': 'in', file: 'file' });
+  const baseline = await noteFiles(from);
+  rmSync(from.at('directory'), { recursive: true });
+  rmSync(from.at('file'));
+  put(from, { directory: 'a file', 'file/in': 'now in a directory' });
+  const { entries, ...read } = await findChanges(from, baseline, 100);
+  assert.equal(await applyChanges(to, { ...read, entries: entries() }), null);
+  assert.equal(readFileSync(to.at('directory'), 'utf8'), 'a file');
+  assert.equal(readFileSync(to.at('file/in'), 'utf8'), 'now in a directory');
+});
+
+it('never touches fixed paths', async (t) => {
+  const [from, to] = [scopeIn(t), scopeIn(t)];
+  put(from, { own: 'agent', 'above/own/x': 'agent', other: 'other' });
+  put(to, { own: 'ours', 'above/own/x': 'ours', 'above/lost': 'lost' });
+  const fixed = ['/work/own', '/work/above/own'];
+  const { entries, ...read } = await findChanges({ ...from, fixed }, null, 100);
+  assert.deepEqual(await pathsOf(entries()), ['', '/above', '/other']);
+  rmSync(from.at('above'), { recursive: true });
+  writeFileSync(from.at('above'), 'in the way');
+  const later = await findChanges({ ...from, fixed: [] }, null, 100);
+  assert.equal(
+    await applyChanges({ ...to, fixed }, { ...read, added: ['/work/above'], entries: later.entries() }),
+    null,
+  );
+  assert.deepEqual([readFileSync(to.at('own'), 'utf8'), readFileSync(to.at('above/own/x'), 'utf8')], ['ours', 'ours']);
+  assert.ok(!existsSync(to.at('above/lost')));
+});
+
+it('says so if there are too many files, and reads a file of any claimed size as it was found', async (t) => {
+  const scope = scopeIn(t);
+  put(scope, { a: 'a', b: 'b', c: 'c' });
+  assert.equal((await findChanges(scope, null, 3)).tooMany, true);
+  const { tooMany, entries } = await findChanges(scope, null, 4);
+  assert.equal(tooMany, false);
+  for await (const { header, content } of entries()) {
+    if (header.path !== '/work/a') continue;
+    // It becomes shorter after it was found.
+    truncateSync(scope.at('a'), 0);
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of content) chunks.push(chunk);
+    assert.deepEqual(Buffer.concat(chunks), Buffer.from([0]));
+  }
+});
