@@ -8,11 +8,12 @@ import { prepareImage } from '../sandbox/prepare-image.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import { withTimeLimit } from '../time-limit.ts';
 import { withAnswer } from './answer.ts';
-import { attribute, type EvaluationHost, type EvaluationTry, subjectOf } from './evaluate.ts';
+import { attribute, type EvaluationHost, type EvaluationTry, requireHosts, subjectOf } from './evaluate.ts';
 import { type Judged, verdictOfEnded } from './judge-diff.ts';
 import { judgeInPlace } from './judge-in-place.ts';
 import { withNetwork } from './tests/test-network.ts';
 import { testAccount } from './tests/test-process.ts';
+import { unreachedHosts } from './tests/unreached.ts';
 
 export interface TryInPlace extends EvaluationTry {
   readonly sandbox: Sandbox;
@@ -58,9 +59,13 @@ export async function evaluateInPlace(
     })
     .finally(() => network?.close())
     .then(async (one) => withNetwork(one, await network?.end()));
-  const blames = found.invalidReward !== null || found.missing.length > 0;
+  const lacksHosts = (await unreachedHosts(host.store, found.verdict)).length > 0;
+  const blames = found.invalidReward !== null || found.missing.length > 0 || lacksHosts;
   if (!blames) return found.verdict;
   const provider = await host.choose(kind, task, { filesInImage: files.workspace.size === 0 });
   const image = await prepareImage({ store: host.store, provider }, { task, files }, report, signal);
-  return attribute(host, { ...input, number, provider, files, image, solve: false }, found, signal);
+  const evaluation = { ...input, number, provider, files, image, solve: false };
+  // The tests cannot run again: they have changed the agent's sandbox.
+  await requireHosts(host, evaluation, found, signal);
+  return attribute(host, evaluation, found, signal);
 }

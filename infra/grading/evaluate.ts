@@ -25,6 +25,7 @@ import type { GradedTask } from './task.ts';
 import { testDirectory } from './tests/run-logged-tests.ts';
 import { type TestNetwork, withNetwork } from './tests/test-network.ts';
 import { testAccount } from './tests/test-process.ts';
+import { unreachedHosts } from './tests/unreached.ts';
 import { type VerdictCache, verdictKey } from './verdict-cache.ts';
 import { prepareWorkspace, workspaceFiles } from './workspace/prepare-workspace.ts';
 
@@ -99,7 +100,39 @@ export interface Evaluation extends EvaluationRequest {
 }
 
 async function evaluateUncached(host: EvaluationHost, input: Evaluation, signal: AbortSignal): Promise<Verdict> {
-  return attribute(host, input, await judgeInFreshSandbox(host, input, signal), signal);
+  const judged = await judgeInFreshSandbox(host, input, signal);
+  const isLasting = await requireHosts(host, input, judged, signal);
+  return attribute(host, input, isLasting ? judged : await judgeInFreshSandbox(host, input, signal), signal);
+}
+
+/**
+ * Throws NetworkUnavailable if the tests could not reach a host that the task allows, and the task's reference solution fails for
+ * it, too. That is the evidence, since the code under test may ask for any host. Returns false if the reference solution now
+ * reaches such a host, so that the tests should run again.
+ */
+export async function requireHosts(
+  host: EvaluationHost,
+  input: Evaluation,
+  { verdict }: Judged,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const lacking = await unreachedHosts(host.store, verdict);
+  if (lacking.length === 0 || input.files.solution.size === 0 || rewardOf(verdict, 'binary') === 1) return true;
+  const reference = (await judgeReference(host, input, signal)).verdict;
+  const still = (await unreachedHosts(host.store, reference)).filter((one) => lacking.includes(one));
+  if (still.length === 0) return false;
+  if (rewardOf(reference, 'binary') === 1) return true;
+  throw new TemperFailure(
+    'NetworkUnavailable',
+    `the tests of task ${input.task.id} could not reach ${still.join(', ')} from this host, also with its reference solution; check the host's network and the task's hosts; the evaluation is retried`,
+  );
+}
+
+/** Judges the task's reference solution in a fresh sandbox without the diff. */
+async function judgeReference(host: EvaluationHost, input: Evaluation, signal: AbortSignal): Promise<Judged> {
+  const diff = await emptyDiff(host.store, input.diff.baseCommit);
+  const solved = { ...input, files: solutionsAnswer(input.files), diff, solve: true };
+  return judgeInFreshSandbox(host, withoutSnapshot(solved), signal);
 }
 
 /**
@@ -140,9 +173,7 @@ async function requirePrograms(
 ): Promise<void> {
   const { task, files } = input;
   if (files.solution.size === 0 || host.solvable.has(task.bundle.digest)) return;
-  const diff = await emptyDiff(host.store, input.diff.baseCommit);
-  const solved = withoutSnapshot({ ...input, files: solutionsAnswer(files), diff, solve: true });
-  const reference = await judgeInFreshSandbox(host, solved, signal);
+  const reference = await judgeReference(host, input, signal);
   if (rewardOf(reference.verdict, 'binary') === 1) host.solvable.add(task.bundle.digest);
   const lacking = missing.filter((name) => reference.missing.includes(name));
   if (lacking.length === 0) return;

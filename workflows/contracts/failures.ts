@@ -85,6 +85,13 @@ export const failureKinds = {
       'The tests do not find a program on this host, also with the reference solution: a local sandbox has the programs of its host, whatever the image.',
     remedy: 'Install the program on the host, or use Docker sandboxes; then regrade.',
   },
+  NetworkUnavailable: {
+    outcome: 'infra',
+    retryable: true,
+    description:
+      'The tests could not reach a host that the task allows, also with the reference solution, whose tests fail for it.',
+    remedy: "Check the host's network, and whether the task's hosts still exist; then regrade.",
+  },
   UnknownAgent: {
     outcome: 'refused',
     retryable: false,
