@@ -50,6 +50,7 @@ describe('a sweep of an upstream model, with mini in local sandboxes', () => {
         contextLength: 100_000,
         maxTokensField: 'max_tokens',
         returnsReasoning: false,
+        namesSession: false,
       }),
     };
     gateway = await startTestGateway(createScriptedEngine({ script: () => assert.fail('the engine is not asked') }), {

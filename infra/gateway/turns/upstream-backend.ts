@@ -112,6 +112,7 @@ async function askModel(
     {
       upstream: model,
       call: { conversation: request.conversation, sampling: override ?? opened.sampling, maxTokens: asked },
+      session: opened.session,
       key,
       graceMs: engineGraceMs,
       onUnavailable: () => sink.setWaiting(true),

@@ -6,6 +6,10 @@ import { ContextOverflow } from '../gateway-error.ts';
 import { readReply, requestBody, type UpstreamCall, type UpstreamReply } from './chat-wire.ts';
 import type { UpstreamModel } from './upstreams.ts';
 
+/** The headers by which a server tells sessions apart, and a repeated request from a new one. */
+export const sessionHeader = 'x-temper-session';
+export const turnHeader = 'idempotency-key';
+
 /** The time limit of a reply, which arrives as a whole; a long one of a reasoning model takes minutes. */
 const answerMs = 900_000;
 const firstWaitMs = 500;
@@ -14,6 +18,8 @@ const longestWaitMs = 30_000;
 export interface UpstreamRequest {
   readonly upstream: UpstreamModel;
   readonly call: UpstreamCall;
+  /** The id of the session, for servers that answer each session by itself. */
+  readonly session: string;
   /** The turn's key, which names calls that have no id. */
   readonly key: string;
   readonly graceMs: number;
@@ -26,13 +32,17 @@ export interface UpstreamRequest {
  * `graceMs` have passed. Throws TemperFailure EngineUnavailable or EngineInvalid, or a ContextOverflow.
  */
 export async function askUpstream(
-  { upstream, call, key, graceMs, onUnavailable }: UpstreamRequest,
+  { upstream, call, session, key, graceMs, onUnavailable }: UpstreamRequest,
   signal: AbortSignal,
 ): Promise<UpstreamReply> {
   const body = Buffer.from(JSON.stringify(requestBody(upstream, call)));
+  const headers = {
+    ...(upstream.apiKey !== null && { authorization: `Bearer ${upstream.apiKey}` }),
+    ...(upstream.namesSession && { [sessionHeader]: session, [turnHeader]: key }),
+  };
   const startedAt = Date.now();
   for (let attempt = 0; ; attempt += 1) {
-    const answer = await post(upstream, body, signal);
+    const answer = await post(upstream, { headers, body }, signal);
     if (!('away' in answer)) return readReply(upstream, read(upstream, answer), key);
     onUnavailable();
     const waitMs = Math.min(firstWaitMs * 2 ** attempt, longestWaitMs);
@@ -43,8 +53,12 @@ export async function askUpstream(
 
 type Answer = HttpReply | { readonly away: string };
 
-async function post({ url, apiKey }: UpstreamModel, body: Buffer, signal: AbortSignal): Promise<Answer> {
-  const headers = apiKey === null ? {} : { authorization: `Bearer ${apiKey}` };
+interface Asked {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+}
+
+async function post({ url, apiKey }: UpstreamModel, { headers, body }: Asked, signal: AbortSignal): Promise<Answer> {
   try {
     const reply = await httpCall(
       {

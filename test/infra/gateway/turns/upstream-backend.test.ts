@@ -45,6 +45,7 @@ async function withUpstream(
       contextLength: 9000,
       maxTokensField: 'max_tokens',
       returnsReasoning: false,
+      namesSession: false,
     }),
   };
   const engine = createScriptedEngine({ script: () => assert.fail('the engine is not asked') });

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { describe, it } from 'node:test';
 import { ContextOverflow } from '../../../../infra/gateway/gateway-error.ts';
 import { askUpstream } from '../../../../infra/gateway/upstream/ask.ts';
@@ -32,6 +34,16 @@ const said = (message: object, more: object = {}): Answer => ({
   },
 });
 
+const upstreamAt = (url: string): UpstreamModel => ({
+  name: 'large',
+  url,
+  model: 'large',
+  apiKey: 'sk-secret',
+  maxTokensField: 'max_tokens',
+  returnsReasoning: false,
+  namesSession: false,
+});
+
 async function withServer<Result>(
   answers: readonly Answer[],
   work: (
@@ -42,16 +54,8 @@ async function withServer<Result>(
   let next = 0;
   const answer = (): Answer => answers[next++] ?? { status: 500, json: { error: { message: 'no more answers' } } };
   const server = await startScriptedServer({ 'POST /v1/chat/completions': answer });
-  const upstream: UpstreamModel = {
-    name: 'large',
-    url: `${server.url}/v1/`,
-    model: 'large',
-    apiKey: 'sk-secret',
-    maxTokensField: 'max_tokens',
-    returnsReasoning: false,
-  };
   try {
-    return await work(upstream, server.seen);
+    return await work(upstreamAt(`${server.url}/v1/`), server.seen);
   } finally {
     await server.close();
   }
@@ -62,6 +66,7 @@ const ask = (upstream: UpstreamModel, changes: { sampling?: typeof sampling; gra
     {
       upstream,
       call: { conversation, maxTokens: 300, sampling: changes.sampling ?? sampling },
+      session: 'session.1',
       key,
       graceMs: changes.graceMs ?? 60_000,
       onUnavailable: () => {},
@@ -103,6 +108,30 @@ describe('an upstream model', () => {
       assert.deepEqual([max_completion_tokens, temperature, top_p, top_k], [300, 0.5, 0.9, 20]);
       assert.equal('max_tokens' in rest, false);
     });
+  });
+
+  it('receives the session and the turn in headers, if its configuration says so', async () => {
+    const headersOf = async (namesSession: boolean) => {
+      const seen: IncomingHttpHeaders[] = [];
+      const server = createServer((request, response) => {
+        seen.push(request.headers);
+        const message = { role: 'assistant', content: 'Done.' };
+        const usage = { prompt_tokens: 1, completion_tokens: 1 };
+        request.resume().once('end', () => response.end(JSON.stringify({ choices: [{ message }], usage })));
+      });
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+      const { port } = server.address() as AddressInfo;
+      try {
+        await ask({ ...upstreamAt(`http://127.0.0.1:${port}/v1`), namesSession });
+      } finally {
+        server.close();
+        server.closeAllConnections();
+      }
+      const [{ 'x-temper-session': session, 'idempotency-key': turn } = assert.fail()] = seen;
+      return [session, turn];
+    };
+    assert.deepEqual(await headersOf(true), ['session.1', key]);
+    assert.deepEqual(await headersOf(false), [undefined, undefined]);
   });
 
   it('returns texts, calls, its own name and its token counts', async () => {
