@@ -3,18 +3,35 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { promisify } from 'node:util';
+import { pythonWith } from '../../../../helpers/python-packages.ts';
 import { startTestPolicy } from './policy-server.ts';
-import { pythonWithTinker } from './python.ts';
 
 const run = promisify(execFile);
 
 /** The oldest and the newest version of the SDK that the policy server supports. */
 const sdkVersions = ['0.25.0', '0.38.0'];
 
+/** The packages that the SDK needs, without `transformers`, which only its tokenizers need. */
+const needed = [
+  'anyio<5',
+  'click',
+  'distro<2',
+  'httpx[http2]<1',
+  'numpy',
+  'orjson',
+  'protobuf>=4.21',
+  'pydantic<3',
+  'pyqwest',
+  'rich',
+  'sniffio',
+  'typing-extensions<5',
+  'zstandard',
+];
+
 describe('the official tinker SDK trains, samples, saves, restores, and learns what is not supported', () => {
   for (const version of sdkVersions) {
     it(`in version ${version}`, { timeout: 800_000 }, async (t) => {
-      const found = await pythonWithTinker(version);
+      const found = await pythonWith({ name: 'tinker', version, needed });
       if ('missing' in found) return t.skip(found.missing);
       const policy = await startTestPolicy();
       t.after(() => policy.close());
