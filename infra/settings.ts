@@ -211,6 +211,14 @@ export const environment = z.object({
     'file that configures the upstream models that sweeps and rollouts may evaluate',
     '`upstreams.json` in the home',
   ),
+  TEMPER_OPENENV_TOKEN: setting(
+    z
+      .string()
+      .regex(/^[\w.~-]{16,200}$/, { error: 'expected 16 to 200 letters, digits, "-", ".", "_" or "~"' })
+      .optional(),
+    'secret that clients of `temper openenv serve` need; required where it listens on any other than the loopback address',
+    'none',
+  ),
   TEMPER_PRICES: setting(
     z.string().min(1).optional(),
     'file with the prices of tokens, sandboxes, evaluations and the trainer, by which `temper show` and the report state costs in money',

@@ -13,6 +13,7 @@ const guides = [
   ['Schedules', 'schedules'],
   ['Grade again', 'regrade'],
   ['Agents', 'agents'],
+  ['OpenEnv', 'openenv'],
   ['Grading', 'grading'],
   ['Costs and budgets', 'costs'],
   ['Debug a bad reward', 'debug-a-reward'],

@@ -86,6 +86,10 @@ const commands: Readonly<Record<string, CommandEntry>> = {
     description: 'list and validate tasks, prepare their images',
     load: async () => (await import('./commands/tasks.ts')).tasksCommand(),
   },
+  openenv: {
+    description: 'serve tasks as an OpenEnv environment',
+    load: async () => (await import('./commands/openenv.ts')).openenvCommand(),
+  },
   reap: {
     description: 'remove now what dead rollouts left behind',
     load: async () => (await import('./commands/reap.ts')).reapCommand(),

@@ -1,12 +1,12 @@
 import type { Command } from 'commander';
 import type { AgentSpec } from '../../../infra/agents/agent.ts';
-import type { Config } from '../../../infra/config.ts';
 import type { RolloutRequest } from '../../../workflows/contracts/rollout.ts';
 import { agentOf, agentOptionsOption, hostToolsOption, readAgentOptions } from '../follow/agent-options.ts';
 import { onInterrupt } from '../follow/interrupt.ts';
+import { requireReward } from '../follow/require-reward.ts';
 import { type HomeOption, sandboxOption, stackCommand, wholeNumber } from '../stack/command.ts';
 import type { StackSession } from '../stack/stack-session.ts';
-import { Interrupted, orUsageError, taskUsageError, Unsuccessful, UsageError } from '../text/errors.ts';
+import { Interrupted, Unsuccessful, UsageError } from '../text/errors.ts';
 import { lostImages } from '../text/local-images.ts';
 import { note, print, printJson } from '../text/output.ts';
 import { createRolloutBoard } from './rollout/board.ts';
@@ -115,15 +115,6 @@ function requestOf({
     agentTimeoutSec: agentTimeout,
     purpose: 'evaluation',
   };
-}
-
-/** Checks the reward policy before anything starts. */
-async function requireReward(policy: string, config: Config): Promise<void> {
-  const { createRewards } = await import('../../../infra/rewards.ts');
-  const rewards = await createRewards(config.rewards).catch((error: unknown) => {
-    throw taskUsageError(error);
-  });
-  orUsageError(() => rewards.require(policy), '--reward-policy');
 }
 
 /** Checks the upstream model before anything starts; only the gateway knows the models and their keys. */
