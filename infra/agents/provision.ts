@@ -28,6 +28,8 @@ export interface ProvisionedSandbox {
   readonly baseCommit: string;
   /** MB on the sandbox's disk before the agent starts. */
   readonly diskBeforeMb: number;
+  /** Whether all that the agent changes is to be carried to its tests. */
+  readonly carriesChanges?: boolean;
 }
 
 /** Makes the sandbox of an agent, with the task's workspace at its base commit. Throws UnsupportedTask and SetupFailed. */
@@ -79,7 +81,12 @@ export async function provisionAgent(
     }
     await sandbox.putFiles({ tree: files.solution, at: '/solution', owner: 'agent' }, signal);
   }
-  if (files.gradedIn === 'snapshot') await sandbox.changes?.note(signal);
+  const carriesChanges = wantsSnapshot(files) && provider.carriesChanges;
+  if (carriesChanges) await sandbox.changes?.note(signal);
   const diskBeforeMb = await initialDiskMb(sandbox, files.workspace, task.diskMb);
-  return { sandbox: sandbox.name, kind: provider.kind, baseCommit, diskBeforeMb };
+  const provisioned = { sandbox: sandbox.name, kind: provider.kind, baseCommit, diskBeforeMb };
+  return { ...provisioned, ...(carriesChanges && { carriesChanges }) };
 }
+
+const wantsSnapshot = ({ gradedIn }: Pick<GradedTask, 'gradedIn'>): boolean =>
+  gradedIn === 'snapshot' || gradedIn === 'snapshot-or-fresh';

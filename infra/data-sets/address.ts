@@ -23,7 +23,7 @@ const optionShape = {
     .regex(/^[0-9a-f]{64}$/, { error: 'expected 64 hexadecimal digits' })
     .exactOptional(),
   shell: z.literal('fresh', { error: 'expected fresh' }).exactOptional(),
-  grading: z.enum(['same', 'snapshot'], { error: 'expected same or snapshot' }).exactOptional(),
+  grading: z.enum(['fresh', 'same', 'snapshot'], { error: 'expected fresh, same or snapshot' }).exactOptional(),
   user: z.literal('root', { error: 'expected root' }).exactOptional(),
   processes: z.literal('keep', { error: 'expected keep' }).exactOptional(),
 };

@@ -39,8 +39,8 @@ export interface DataSetOptions {
   readonly user?: 'root';
   /** Runs the tests of tasks that ask for the agent's own shell in a fresh one. */
   readonly shell?: 'fresh';
-  /** Runs the tests in the agent's own sandbox, for formats that let the address decide. */
-  readonly grading?: 'same' | 'snapshot';
+  /** The sandbox in which the tests run, for formats that let the address decide. */
+  readonly grading?: 'fresh' | 'same' | 'snapshot';
   /** Keeps what the agent started during those tests. */
   readonly processes?: 'keep';
 }

@@ -1,3 +1,4 @@
+import type { Task } from '../../workflows/contracts/task.ts';
 import type { FileTree } from '../sandbox/file-tree.ts';
 import type { Protection } from './protection/rules.ts';
 import type { RequiredTests } from './resolution/resolve.ts';
@@ -35,8 +36,11 @@ export interface GradedTask {
   readonly rewardWeights: Readonly<Record<string, number>> | null;
   /** Whether the tests run the code as programs of the agent's account, and run under another account themselves. */
   readonly codeAsAgent: boolean;
-  /** The sandbox of the tests: a fresh one with the diff, a fresh one with all that the agent changed, or the agent's own. */
-  readonly gradedIn: 'fresh' | 'snapshot' | 'same';
+  /**
+   * The sandbox of the tests: a fresh one with the diff, a fresh one with all that the agent changed, or the agent's own.
+   * `snapshot-or-fresh`: the second where the kind of sandbox can carry that, otherwise the first.
+   */
+  readonly gradedIn: 'fresh' | NonNullable<Task['gradedIn']>;
   /** Whether processes that the agent started still run during tests in its own sandbox. */
   readonly keepProcesses: boolean;
   /** Whether the tests, which write a reward, also write in the workdir. They then get a copy of it in its place. */

@@ -36,8 +36,8 @@ export interface TaskParts {
   readonly protectedFiles?: readonly string[];
   /** Patterns of more paths that an agent's diff must not change. */
   readonly protectedPaths?: readonly string[];
-  /** Set when the tests run in the agent's own sandbox, or in one with all that the agent changed. */
-  readonly gradedIn?: 'same' | 'snapshot' | undefined;
+  /** The sandbox of the tests, where that is not the default of the task's layout. */
+  readonly gradedIn?: 'fresh' | 'same' | 'snapshot' | undefined;
   /** Whether processes that the agent started continue during those tests. */
   readonly keepProcesses?: boolean;
   /** Set when the tests write in the workdir, which is otherwise the agent's. */

@@ -59,7 +59,8 @@ export function readHarborTask(tree: FileTree): HarborTask {
     );
   }
   const entrypoint = entrypointOf(environment.entrypoint, dockerfile?.entrypoint ?? null);
-  requireGradable(toml, { logged: grading !== null, hasEntrypoint: entrypoint !== null });
+  const files = subtree(tree, 'environment/workspace/');
+  const gradedIn = gradedInOf(toml, { logged: grading !== null, hasEntrypoint: entrypoint !== null, files });
   requireSeparable(toml, workdir);
   const ofTests = testNetwork(toml, { judgedByLog: grading !== null });
   const named = environment.docker_image ?? unmodifiedBase(dockerfile);
@@ -69,7 +70,7 @@ export function readHarborTask(tree: FileTree): HarborTask {
       ...(build === null ? nameOf(named ?? '') : { image: builtImageName(build), imageFrom: 'dockerfile' as const }),
       workdir,
       ...limitsOf(toml),
-      ...(toml.grading.sandbox !== 'fresh' && { gradedIn: toml.grading.sandbox }),
+      ...(gradedIn !== 'fresh' && { gradedIn }),
       ...(asRoot(toml) && { user: 'root' as const }),
       ...(toml.tools.host.length > 0 && { hostTools: toml.tools.host }),
       ...(network !== undefined && { network }),
@@ -82,7 +83,7 @@ export function readHarborTask(tree: FileTree): HarborTask {
     healthCheck: healthCheckOf(toml),
     skillsDirectory: environment.skills_dir === undefined ? null : posix.resolve(workdir, environment.skills_dir),
     mcpServers: mcpServersOf(environment.mcp_servers),
-    workspace: build === null ? subtree(tree, 'environment/workspace/') : new Map(),
+    workspace: build === null ? files : new Map(),
     tests: subtree(tree, 'tests/'),
     solution: subtree(tree, 'solution/'),
     remove: environment.remove,
@@ -97,7 +98,7 @@ export function readHarborTask(tree: FileTree): HarborTask {
     rewardWeights,
     codeAsAgent: toml.grading.code_as_agent,
     ownWorkdir: toml.grading.own_workdir,
-    gradedIn: toml.grading.sandbox,
+    gradedIn,
     keepProcesses: toml.grading.keep_processes,
     protection: { testsInRepository: toml.grading.tests_in_repository, paths: toml.grading.protected },
   };
@@ -137,12 +138,42 @@ const readBuild = (tree: FileTree, toml: TaskToml): BuildContext => ({
   network: buildNetwork(toml),
 });
 
+/** The reasons why tests get the diff alone. */
+const needsDiff = (toml: TaskToml, logged: boolean) =>
+  [
+    [logged, 'tests that are judged by their log get the diff alone'],
+    [
+      toml.environment.hidden_tests.length > 0,
+      'environment.hidden_tests need the history of the workspace without the agent',
+    ],
+    [toml.grading.tests_in_repository, 'tests in the repository are restored from a diff only'],
+    [toml.grading.code_as_agent, 'code_as_agent protects tests only from code that the diff brings'],
+  ] as const;
+
+interface TestKind {
+  readonly logged: boolean;
+  readonly hasEntrypoint: boolean;
+  /** The files of the workdir that are beside the image. */
+  readonly files: FileTree;
+}
+
+/**
+ * Returns the sandbox of the tests. Harbor itself runs them in the agent's own, which a snapshot comes close to: the default. Tests
+ * of a repository, whose files are beside an image that is named, get the diff, since that leaves an agent the fewest ways to them.
+ */
+function gradedInOf(toml: TaskToml, kind: TestKind): GradedTask['gradedIn'] {
+  requireGradable(toml, kind);
+  const { logged, files } = kind;
+  if (toml.grading.sandbox !== undefined) return toml.grading.sandbox;
+  const isRepository = toml.environment.docker_image !== undefined && files.size > 0;
+  const isSeparate = toml.verifier.environment_mode === 'separate';
+  const needsFresh = needsDiff(toml, logged).some(([needed]) => needed);
+  return isRepository || isSeparate || needsFresh ? 'fresh' : 'snapshot-or-fresh';
+}
+
 /** Rejects ways to run the tests that exclude each other. */
-function requireGradable(
-  toml: TaskToml,
-  { logged, hasEntrypoint }: { readonly logged: boolean; readonly hasEntrypoint: boolean },
-): void {
-  const { grading, environment } = toml;
+function requireGradable(toml: TaskToml, { logged, hasEntrypoint }: TestKind): void {
+  const { grading } = toml;
   const clash = (field: string, expected: string): TemperFailure =>
     malformed('task.toml', `no grading.${field}, since ${expected}`, 'it');
   const { sandbox, keep_processes: keepsProcesses, own_workdir: ownWorkdir } = grading;
@@ -155,17 +186,8 @@ function requireGradable(
   if (grading.code_as_agent && asRoot(toml)) {
     throw clash('code_as_agent', 'the agent is root, from which no other account is protected (agent.user)');
   }
-  if (sandbox === 'fresh') return;
-  const needsFresh = [
-    [logged, 'tests that are judged by their log get the diff alone'],
-    [
-      environment.hidden_tests.length > 0,
-      'environment.hidden_tests need the history of the workspace without the agent',
-    ],
-    [grading.tests_in_repository, 'tests in the repository are restored from a diff only'],
-    [grading.code_as_agent, 'code_as_agent protects tests only from code that the diff brings'],
-  ] as const;
-  const [, reason] = needsFresh.find(([needed]) => needed) ?? [];
+  if (sandbox === undefined || sandbox === 'fresh') return;
+  const [, reason] = needsDiff(toml, logged).find(([needed]) => needed) ?? [];
   if (reason !== undefined) throw clash(`sandbox = "${sandbox}"`, reason);
   if (sandbox === 'same' && hasEntrypoint && asRoot(toml) && !keepsProcesses) {
     throw clash(

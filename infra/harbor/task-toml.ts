@@ -120,9 +120,7 @@ const taskToml = z.looseObject({
       /** Whether the tests run under another account than the code, which they start with `/as-agent/run`. */
       code_as_agent: z.boolean({ error: 'expected true or false' }).default(false),
       /** The sandbox of the tests: a fresh one with the diff, one with all that the agent changed, or the agent's own. */
-      sandbox: z
-        .enum(['fresh', 'snapshot', 'same'], { error: 'expected "fresh", "snapshot" or "same"' })
-        .default('fresh'),
+      sandbox: z.enum(['fresh', 'snapshot', 'same'], { error: 'expected "fresh", "snapshot" or "same"' }).optional(),
       /** Whether processes that the agent started still run during tests in its own sandbox. */
       keep_processes: z.boolean({ error: 'expected true or false' }).default(false),
       /** Whether the tests, which write a reward, get a copy of the workdir that belongs to their account. */

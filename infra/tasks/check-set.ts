@@ -1,7 +1,7 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { HarborTask } from '../harbor/harbor-task.ts';
 import type { FoundTask } from './find-task.ts';
-import { type NeedName, needs } from './task-needs.ts';
+import { gradings, type Need, type NeedName, needs } from './task-needs.ts';
 
 /** The host on which the tasks are to run. */
 export interface CheckedHost {
@@ -24,6 +24,16 @@ export interface NeedyTasks {
   readonly count: number;
   readonly what: string;
   readonly example: string;
+  /** The file and what is in it, by which the example shows its need. */
+  readonly place?: string;
+}
+
+/** Tasks whose tests get the agent's work in the same way. */
+export interface GradedTasks {
+  readonly sandbox: HarborTask['gradedIn'];
+  readonly what: string;
+  readonly count: number;
+  readonly example: string;
 }
 
 /** The content of a set of tasks, and its demands on a host. */
@@ -34,6 +44,7 @@ export interface SetCheck {
   /** The most that a task asks for. */
   readonly largest: { readonly cpus: number; readonly memoryMb: number; readonly diskMb: number };
   readonly refused: readonly RefusedTasks[];
+  readonly graded: readonly GradedTasks[];
   readonly needs: readonly NeedyTasks[];
 }
 
@@ -47,6 +58,7 @@ interface Group {
   count: number;
   example: string;
   readonly got: Map<string, number>;
+  readonly place?: string | undefined;
 }
 
 const shownValues = 5;
@@ -58,6 +70,7 @@ const secondId = 'expected each id once in a set';
 export function createSetChecker(host: CheckedHost): SetChecker {
   const refused = new Map<string, Group & { readonly type: string; readonly reason: string }>();
   const needed = new Map<NeedName, Group>();
+  const graded = new Map<HarborTask['gradedIn'], Pick<Group, 'count' | 'example'>>();
   const images = new Set<string>();
   const ids = new Set<string>();
   let largest = { cpus: 0, memoryMb: 0, diskMb: 0 };
@@ -80,10 +93,14 @@ export function createSetChecker(host: CheckedHost): SetChecker {
       memoryMb: Math.max(largest.memoryMb, memoryMb),
       diskMb: Math.max(largest.diskMb, diskMb),
     };
-    for (const [name, { isNeeded }] of Object.entries(needs) as [NeedName, (typeof needs)[NeedName]][]) {
+    const { gradedIn } = task;
+    graded.set(gradedIn, counted(graded.get(gradedIn) ?? { count: 0, example: id }, id));
+    for (const [name, { isNeeded, place }] of Object.entries<Need>(needs) as [NeedName, Need][]) {
       if (!isNeeded(task)) continue;
       const group = needed.get(name) ?? { count: 0, example: id, got: new Map<string, number>() };
-      needed.set(name, { ...group, ...counted(group, id) });
+      const isExample = group.count === 0 || id < group.example;
+      const shown = isExample ? (place?.(task) ?? undefined) : group.place;
+      needed.set(name, { ...group, ...counted(group, id), place: shown });
     }
   }
 
@@ -108,15 +125,19 @@ export function createSetChecker(host: CheckedHost): SetChecker {
       usable,
       images: images.size,
       largest,
-      refused: [...refused.values()]
-        .map(({ got, ...group }) => ({ ...group, got: mostFrequent(got) }))
-        .sort((one, other) => other.count - one.count),
-      needs: [...needed]
-        .map(([need, { count, example }]) => ({ need, count, what: needs[need].what, example }))
-        .sort((one, other) => other.count - one.count),
+      refused: mostFirst([...refused.values()].map(({ got, ...group }) => ({ ...group, got: mostFrequent(got) }))),
+      graded: mostFirst([...graded].map(([sandbox, group]) => ({ sandbox, what: gradings[sandbox], ...group }))),
+      needs: mostFirst([...needed].map(needyOf)),
     }),
   };
 }
+
+function needyOf([need, { count, example, place }]: readonly [NeedName, Group]): NeedyTasks {
+  return { need, count, what: needs[need].what, example, ...(place !== undefined && { place }) };
+}
+
+const mostFirst = <Counted extends { readonly count: number }>(all: readonly Counted[]): readonly Counted[] =>
+  all.toSorted((one, other) => other.count - one.count);
 
 /** The first id in order is the example, since tasks are read several at once. */
 const counted = ({ count, example }: Pick<Group, 'count' | 'example'>, id: string) => ({

@@ -5,11 +5,22 @@ import { newestVersion } from '../harbor/task-toml.ts';
 import type { FileEntry, FileTree } from '../sandbox/files.ts';
 import { generatedImage } from './generated/generate.ts';
 
-interface Need {
+export interface Need {
   /** The meaning of the need for the user who runs the task. */
   readonly what: string;
   readonly isNeeded: (task: HarborTask) => boolean;
+  /** Returns where a task shows the need, for one that is an example of it. */
+  readonly place?: (task: HarborTask) => string | null;
 }
+
+/** The ways in which tests get an agent's work. */
+export const gradings: Readonly<Record<HarborTask['gradedIn'], string>> = {
+  fresh: 'a fresh sandbox, with the diff of the workdir',
+  snapshot: 'a fresh sandbox, with all that the agent changed',
+  'snapshot-or-fresh':
+    'a fresh sandbox, with all that the agent changed in Docker and local sandboxes, and with the diff in others',
+  same: "the agent's own sandbox, with all that the agent left there",
+};
 
 /** The needs of tasks that can be seen in their files. */
 export const needs = {
@@ -27,18 +38,18 @@ export const needs = {
   },
   'files outside the workdir': {
     what: 'their tests or artifacts are there, and a fresh sandbox has none that the agent made: [grading] sandbox = "snapshot"',
-    isNeeded: ({ gradedIn, grading, tests, keepsOutside, description }) =>
-      gradedIn === 'fresh' &&
-      grading === null &&
-      (keepsOutside || [...tests.values()].some((test) => looksOutside(test, description.workdir))),
+    isNeeded: (task) => task.gradedIn === 'fresh' && task.grading === null && placeOutside(task) !== null,
+    place: placeOutside,
   },
   'a later version of the format': {
     what: `their task.toml is newer than ${newestVersion}: fields that came later are not read`,
     isNeeded: ({ laterVersion }) => laterVersion !== null,
   },
   'a snapshot': {
-    what: 'their tests get all that the agent changed in its sandbox: Docker or a local one',
-    isNeeded: ({ gradedIn }) => gradedIn === 'snapshot',
+    what: 'their tests get all that the agent changed in its sandbox, or look outside its workdir: Docker or a local one',
+    isNeeded: (task) =>
+      task.gradedIn === 'snapshot' || (task.gradedIn === 'snapshot-or-fresh' && placeOutside(task) !== null),
+    place: placeOutside,
   },
   "the agent's sandbox": {
     what: 'their tests run in it, with all that the agent left there; a regrade leaves them out',
@@ -137,10 +148,16 @@ const usesPort = (entry: FileEntry): boolean => entry.bytes.byteLength <= longes
 const ownPath =
   /(?<![\w.$}/:-])\/(?:app|data|home|mnt|outputs?|results|root|srv|testbed|work|workspace)\/[\w.-]+(?:\/[\w.-]+)*/g;
 
-function looksOutside({ bytes }: FileEntry, workdir: string): boolean {
-  if (bytes.byteLength > longestScript) return false;
+/** Returns where a task's tests or artifacts are outside the workdir; null if nowhere. */
+function placeOutside({ tests, keepsOutside, description: { workdir } }: HarborTask): string | null {
   const inside = `${workdir.replace(/\/$/, '')}/`;
-  return [...new TextDecoder().decode(bytes).matchAll(ownPath)].some(([path]) => !`${path}/`.startsWith(inside));
+  for (const [name, { bytes }] of tests) {
+    if (bytes.byteLength > longestScript) continue;
+    const paths = [...new TextDecoder().decode(bytes).matchAll(ownPath)];
+    const [path] = paths.find(([one]) => !`${one}/`.startsWith(inside)) ?? [];
+    if (path !== undefined) return `tests/${name}: ${path}`;
+  }
+  return keepsOutside ? 'task.toml: artifacts' : null;
 }
 
 /** Commands that need a network. Each is sought in a line of its own, whose options are few. */

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
@@ -37,13 +38,41 @@ export function snapshotRollouts(kind: SandboxKind, optionsIn: NonNullable<Param
         assert.equal(result.snapshot?.kind, kind);
       }
       assert.deepEqual(await rollouts.sandboxes(), []);
-      const handle = await rollouts.client.workflow.start<(request: RegradeRequest) => Promise<RegradeResult>>(
-        'regrade',
-        { taskQueue: controlQueue, workflowId: 'again', args: [{ rollouts: ['carried-oracle', 'carried-nop'] }] },
-      );
-      const { states, report } = await handle.result();
-      const { rows } = (await rollouts.store.getJson(report.digest)) as RegradeReport;
-      assert.equal(states.same, 2, JSON.stringify(rows));
+      assert.equal((await regrade(rollouts, ['carried-oracle', 'carried-nop'])).same, 2);
+    });
+
+    it('is one that does not say where its tests run, and whose image has a Dockerfile', async () => {
+      const task = await writeDefaultTask(join(rollouts.home, 'tasks'));
+      const result = await rollouts.run('default', { task, agent: 'oracle', sandbox: kind });
+      assert.deepEqual([result.reward, result.verdict?.exposure, result.snapshot?.kind], [1, 'snapshot', kind]);
+      assert.equal((await regrade(rollouts, ['default'])).same, 1);
     });
   });
+}
+
+/** Writes a task as Harbor has them: with a Dockerfile, and without a word about where its tests run. */
+export async function writeDefaultTask(root: string): Promise<string> {
+  const address = await writeHarborTask(root, 'default', {
+    ...carriedTask,
+    toml: '[environment]\nmemory_mb = 512\nstorage_mb = 256\n',
+  });
+  const dockerfile = 'FROM temper-tasks:bookworm\nCOPY workspace /workspace\nWORKDIR /workspace\n';
+  await writeFile(join(root, 'default/environment/Dockerfile'), dockerfile);
+  return address;
+}
+
+/** Grades rollouts again, and returns how many of them have which state. */
+export async function regrade(
+  { client, store }: Pick<Rollouts, 'client' | 'store'>,
+  rollouts: readonly string[],
+): Promise<RegradeResult['states']> {
+  const handle = await client.workflow.start<(request: RegradeRequest) => Promise<RegradeResult>>('regrade', {
+    taskQueue: controlQueue,
+    workflowId: `again-${rollouts.join('-')}`,
+    args: [{ rollouts: [...rollouts] }],
+  });
+  const { states, report } = await handle.result();
+  const { rows } = (await store.getJson(report.digest)) as RegradeReport;
+  assert.equal(rows.length, rollouts.length, JSON.stringify(rows));
+  return states;
 }

@@ -33,10 +33,11 @@ export const task = z.strictObject({
   memoryMb: number(16, 10_000_000, 'MB').describe('The memory of the sandbox in MB.'),
   diskMb: number(1, 100_000_000, 'MB').describe('The disk space in MB that the agent may use.'),
   gradedIn: z
-    .exactOptional(oneOf(['same', 'snapshot']))
+    .exactOptional(oneOf(['same', 'snapshot', 'snapshot-or-fresh']))
     .describe(
       "Where the tests run: `same`: in the agent's own sandbox; `snapshot`: in a fresh one with all that the agent " +
-        'changed in its own. Without it: in a fresh one, over the diff.',
+        'changed in its own; `snapshot-or-fresh`: so where the kind of sandbox can carry that, and over the diff ' +
+        'elsewhere. Without it: in a fresh one, over the diff.',
     ),
   user: z
     .exactOptional(oneOf(['root']))

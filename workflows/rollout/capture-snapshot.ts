@@ -1,8 +1,8 @@
 import { patched } from '@temporalio/workflow';
+import type { Provisioned } from '../../activities/interfaces/host.ts';
 import { capturingAllOn } from '../activities.ts';
 import type { RolloutEpoch } from '../contracts/ids.ts';
 import type { RolloutInput } from '../contracts/rollout.ts';
-import type { SandboxKind } from '../contracts/sandbox-kinds.ts';
 import type { Snapshot } from '../contracts/snapshot.ts';
 import type { ResolvedTask } from '../contracts/task.ts';
 import type { EpochHost } from './epoch-host.ts';
@@ -13,14 +13,19 @@ interface Captured {
   readonly epoch: RolloutEpoch;
 }
 
+interface ProvisionedAgent extends Pick<Provisioned, 'kind' | 'carriesChanges'> {
+  readonly contextLength: number | null;
+}
+
 /** Captures all that the agent changed in its sandbox, if the tests get that. Workflow code of 0.4.0 did not know such tasks. */
 export async function captureSnapshot(
   { input, resolved, epoch }: Captured,
   host: EpochHost,
-  { kind, contextLength }: { readonly kind: SandboxKind; readonly contextLength: number | null },
+  { kind, contextLength, carriesChanges = false }: ProvisionedAgent,
 ): Promise<{ readonly snapshot?: Snapshot }> {
   const { task } = resolved;
-  if (task.gradedIn !== 'snapshot' || !patched('grade-snapshot')) return {};
+  const getsAll = task.gradedIn === 'snapshot' || (task.gradedIn === 'snapshot-or-fresh' && carriesChanges);
+  if (!getsAll || !patched('grade-snapshot')) return {};
   const { agent, agentOptions, maxTurns } = input;
   const start = { task, agent, maxTurns, contextLength, ...(agentOptions && { agentOptions }) };
   const snapshot = await host.stage('captureDiff', () =>

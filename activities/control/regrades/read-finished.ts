@@ -61,7 +61,7 @@ export async function readFinished(
   const evaluation: FinishedEvaluation = {
     diff,
     ...(result.answer !== undefined && { answer: result.answer }),
-    ...(snapshot !== undefined && task.gradedIn === 'snapshot' && { snapshot }),
+    ...(snapshot !== undefined && getsSnapshot(task) && { snapshot }),
     sandbox,
     rewardPolicy,
     evaluationTimeoutSec,
@@ -82,6 +82,9 @@ export function networkedAsBefore(verdict: Pick<Verdict, 'network'> | null, { te
   if (optional === undefined || verdict === null) return { ...task, testNetwork };
   return verdict.network === undefined ? task : { ...task, testNetwork: needed };
 }
+
+/** Whether the tests of a task get a snapshot where there is one. */
+const getsSnapshot = ({ gradedIn }: Task): boolean => gradedIn === 'snapshot' || gradedIn === 'snapshot-or-fresh';
 
 /** Returns the addresses of a task: as it was requested, if known, and as it may be packed, with its id and without. */
 function addressesOf(asked: unknown, { bundle }: Task, id: string): readonly string[] {

@@ -24,6 +24,7 @@ export const openInstruct = directoryFormat({
       image,
       workdir: '/workspace',
       workspace: files.below('environment/seeds/'),
+      gradedIn: 'fresh',
       setup: setup === null ? [] : [setup],
       tests: files.below('tests/'),
       solution: files.below('solution/'),

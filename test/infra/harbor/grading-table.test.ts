@@ -22,9 +22,30 @@ it('reads where the tests of a task run', () => {
     'artifacts = ["/srv/a"]\n',
   );
   assert.deepEqual([gradedIn, keepProcesses, description.gradedIn], ['same', true, 'same']);
-  const byDefault = read('');
-  assert.deepEqual([byDefault.gradedIn, byDefault.keepProcesses], ['fresh', false]);
-  assert.ok(!('gradedIn' in byDefault.description), 'the description of other tasks is as it was');
+});
+
+it('gives tests all that the agent changed by default, and those of repositories the diff', () => {
+  const { gradedIn, keepProcesses, description } = read('');
+  assert.deepEqual([gradedIn, keepProcesses, description.gradedIn], ['snapshot-or-fresh', false, 'snapshot-or-fresh']);
+  const repository = { 'environment/workspace/a': 'a' };
+  const built = { 'environment/Dockerfile': 'FROM y\nCOPY workspace /w\n', ...repository };
+  const readBuilt = readHarborTask(
+    treeOf({ 'task.toml': '', 'instruction.md': 'Do it.', 'tests/test.sh': 'true', ...built }),
+  );
+  assert.equal(readBuilt.gradedIn, 'snapshot-or-fresh');
+  const ofDiff = [
+    read('', repository),
+    read('', logged),
+    read('tests_in_repository = true'),
+    read('code_as_agent = true'),
+    read('sandbox = "fresh"'),
+    read('', {}, '[verifier]\nenvironment_mode = "separate"\n'),
+  ];
+  for (const task of ofDiff) {
+    assert.equal(task.gradedIn, 'fresh');
+    assert.ok(!('gradedIn' in task.description), 'the description of other tasks is as it was');
+  }
+  assert.equal(read('sandbox = "snapshot"', repository).gradedIn, 'snapshot');
 });
 
 it('refuses ways to run the tests that exclude each other', () => {

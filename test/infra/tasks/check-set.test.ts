@@ -24,7 +24,11 @@ it('counts refused tasks by their reason, with the values found, and names an ex
     { ...sweRow, instance_id: 'e', FAIL_TO_PASS: '[]' },
     { ...sweRow, instance_id: 'a-1' },
   ]);
-  const { needs, ...counts } = await checked(fixture, `swe-bench:${file}`);
+  const { needs, graded, ...counts } = await checked(fixture, `swe-bench:${file}`);
+  assert.deepEqual(
+    graded.map(({ sandbox, count }) => [sandbox, count]),
+    [['fresh', 4]],
+  );
   assert.deepEqual(counts, {
     tasks: 9,
     usable: 4,
@@ -87,7 +91,7 @@ it('says what tasks need: networks, images and solutions, and more than the host
   };
   for (const [name, files] of Object.entries(variants))
     for (const [path, text] of Object.entries(files)) await fixture.write(`tb/${name}/${path}`, text);
-  const { tasks, usable, refused, needs } = await checked(fixture, `terminal-bench:${fixture.root}/tb`);
+  const { tasks, usable, refused, graded, needs } = await checked(fixture, `terminal-bench:${fixture.root}/tb`);
   assert.deepEqual([tasks, usable], [5, 3]);
   assert.deepEqual(
     refused.map(({ reason, got, example }) => [reason, got.map(({ value }) => value), example]),
@@ -96,10 +100,18 @@ it('says what tasks need: networks, images and solutions, and more than the host
       ['task.yaml: expected a parser_name of pytest, swebench, sweperf, mlebench, swelancer', ['dbt'], 'unjudged'],
     ],
   );
+  assert.deepEqual(
+    graded.map(({ sandbox, count, example }) => [sandbox, count, example]),
+    [
+      ['snapshot-or-fresh', 2, 'local'],
+      ['same', 1, 'shell'],
+    ],
+  );
+  assert.equal(needs.find(({ need }) => need === 'a snapshot')?.place, 'tests/test_outputs.py: /app/out.txt');
   assert.deepEqual(Object.fromEntries(needs.map(({ need, example }) => [need, example])), {
     container: 'local',
     'a workdir for the tests': 'local',
-    'files outside the workdir': 'local',
+    'a snapshot': 'local',
     'image pull': 'local',
     'image build': 'online',
     'network for the build': 'online',

@@ -75,7 +75,7 @@ export const terminalBench = directoryFormat({
       evaluationTimeoutSec: task.testTimeoutSec,
       protectedPaths: mounts.flatMap((mount) => readOnlyPaths(tree, mount, workdir)),
       ownWorkdir: true,
-      gradedIn: besideAgent ? 'same' : options.grading,
+      gradedIn: besideAgent ? 'same' : (options.grading ?? (task.testsInAgentShell ? 'fresh' : undefined)),
       keepProcesses: besideAgent || options.processes === 'keep',
       // Where both have a `run-tests.sh`, the harness copies that of `tests/` last.
       tests: new Map([

@@ -55,11 +55,12 @@ it("runs the tests of a terminal-bench task in the agent's own sandbox if the ad
     );
     return [gradedIn, keepProcesses];
   };
-  assert.deepEqual(await read(''), ['fresh', false]);
+  assert.deepEqual(await read(''), ['snapshot-or-fresh', false]);
+  assert.deepEqual(await read('?grading=fresh'), ['fresh', false]);
   assert.deepEqual(await read('?grading=same'), ['same', false]);
   assert.deepEqual(await read('?grading=same&processes=keep'), ['same', true]);
   await assert.rejects(read('?processes=keep'), failure('MalformedTask', /no grading\.keep_processes/));
-  await assert.rejects(read('?grading=other'), failure('UnknownTask', /grading: expected same/));
+  await assert.rejects(read('?grading=other'), failure('UnknownTask', /grading: expected fresh, same/));
 });
 
 it('builds the image of a terminal-bench task from its directory without tests and solution', async () => {

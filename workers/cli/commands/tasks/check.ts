@@ -55,7 +55,7 @@ async function check(named: string, options: CheckOptions): Promise<void> {
   if (refused > 0) throw new Unsuccessful(`${counted(refused, 'task')} of ${address} cannot be used`);
 }
 
-function textOf({ tasks, usable, images, largest, refused, needs }: SetCheck): string {
+function textOf({ tasks, usable, images, largest, refused, graded, needs }: SetCheck): string {
   const summary = [
     `${counted(tasks, 'task')}: ${usable} can run here, ${tasks - usable} are refused`,
     `${counted(images, 'image')}; at most ${counted(largest.cpus, 'CPU')}, ${largest.memoryMb} MB memory, ${largest.diskMb} MB disk`,
@@ -66,10 +66,14 @@ function textOf({ tasks, usable, images, largest, refused, needs }: SetCheck): s
     cut(valuesOf(got)),
     example,
   ]);
-  const wanted = needs.map(({ count, need, what, example }) => [String(count), need, what, example]);
+  const ways = graded.map(({ count, sandbox, what, example }) => [String(count), sandbox, what, example]);
+  const wanted = needs.map(({ count, need, what, example, place }) => {
+    return [String(count), need, what, place === undefined ? example : `${example} (${place})`];
+  });
   return [
     summary,
     ...(reasons.length === 0 ? [] : [table(['refused', 'because', 'got', 'for example'], reasons)]),
+    ...(ways.length === 0 ? [] : [table(['tasks', 'graded', 'by tests in', 'for example'], ways)]),
     ...(wanted.length === 0 ? [] : [table(['tasks', 'need', 'why', 'for example'], wanted)]),
   ].join('\n\n');
 }
