@@ -12,7 +12,9 @@ import { isOwnPolicy } from './contracts/resolution.ts';
 import { type RolloutInput, type RolloutRequest, type RolloutResult, rolloutInput } from './contracts/rollout.ts';
 import type { ResolvedTask } from './contracts/task.ts';
 import { countRollout } from './rollout/count.ts';
-import { type EpochContext, evaluate, type Produced, produce } from './rollout/epoch.ts';
+import { produce } from './rollout/epoch.ts';
+import type { EpochContext, Produced } from './rollout/epoch-context.ts';
+import { evaluate } from './rollout/evaluate.ts';
 import { isSandboxLost, StageFailure } from './rollout/failure.ts';
 import { createHostLoss, type HostLoss } from './rollout/host-loss.ts';
 import { type CostMeter, createCostMeter } from './rollout/meter.ts';
@@ -175,9 +177,12 @@ function accountOf({ produced, verdict }: Ending): string {
     diff: produced?.diff ?? null,
     verdict: verdict ?? null,
     ...(produced?.end.network !== undefined && { network: produced.end.network }),
+    ...(produced?.stepFlags !== undefined && { stepFlags: produced.stepFlags }),
   }).map(({ trick }) => trick);
   const suspect = flags.length > 0 ? [`flags: ${flags.join(', ')}`] : [];
-  return [...agent, ...files, ...tests, ...suspect].join('; ');
+  const steps = produced?.steps?.map(({ name, reward }) => `${name} ${reward}`) ?? [];
+  const rewards = steps.length > 0 ? [`steps: ${steps.join(', ')}`] : [];
+  return [...agent, ...files, ...rewards, ...tests, ...suspect].join('; ');
 }
 
 function toResult(input: RolloutInput, task: string, progress: Progress, ending: Ending): RolloutResult {
@@ -196,6 +201,8 @@ function toResult(input: RolloutInput, task: string, progress: Progress, ending:
     diff: produced?.diff ?? null,
     ...(produced?.snapshot !== undefined && { snapshot: produced.snapshot }),
     verdict: ending.verdict ?? null,
+    ...(produced?.steps !== undefined && { steps: produced.steps }),
+    ...(produced?.stepFlags !== undefined && { stepFlags: produced.stepFlags }),
     agentLog: produced?.end.log ?? null,
     ...(produced?.answer !== undefined && { answer: produced.answer }),
     ...(produced?.end.network !== undefined && { network: produced.end.network }),

@@ -18,7 +18,7 @@ import { sendHeartbeatsNow } from '../heartbeats.ts';
 import type { AgentEnd, AwaitAgent, HostActivities } from '../interfaces/host.ts';
 import { capture, captureAtOnce } from './capture.ts';
 import { captureSnapshot } from './capture-snapshot.ts';
-import { agentKey, attachAgentSandbox, type Host } from './host.ts';
+import { agentKeyOf, attachAgentSandbox, type Host } from './host.ts';
 import type { Lane } from './lane.ts';
 import { hasNetwork, type OpenEgress, openEgress } from './network.ts';
 import { startAgent, startThenWait } from './start-agent.ts';
@@ -91,6 +91,7 @@ async function awaitAgent(
   signal: AbortSignal,
 ): Promise<AgentEnd> {
   const deadline = startedAtMs + input.timeoutMs;
+  const agentKey = agentKeyOf(input.start?.task.step);
   // If this host is declared lost meanwhile, another one may adopt the agent, which this one must not touch any more.
   const token = host.fence();
   let status: ProcessStatus;
@@ -101,7 +102,7 @@ async function awaitAgent(
     status = await sandbox.wait(agentKey, { timeoutMs: Math.max(0, deadline - Date.now()), diskBeforeMb }, signal);
     signal.throwIfAborted();
   } catch (error) {
-    if (cancelRequested(signal) && host.acts(token)) await endAgent(sandbox, 'running');
+    if (cancelRequested(signal) && host.acts(token)) await endAgent(sandbox, agentKey, 'running');
     if (wasEndedInside(error)) return endedItself(host);
     throw error;
   } finally {
@@ -114,7 +115,8 @@ async function awaitAgent(
   }
   await host.mayAct(token, signal);
   // Tests may need what an agent that ended by itself has left. One that ran out of time is ended with all it started.
-  if (status.state === 'running' || !(await keepsProcesses(host, input))) await endAgent(sandbox, status.state);
+  if (status.state === 'running' || !(await keepsProcesses(host, input)))
+    await endAgent(sandbox, agentKey, status.state);
   const said = withoutSecret(await readLog(sandbox, agentKey), host.secretOf(sessionId(input.epoch)));
   const log = await host.store.put(said, 'text/plain');
   const answer = await answerOfSolution(host, input);
@@ -171,7 +173,7 @@ function holdChannel(host: Host, { epoch, agent }: AwaitAgent, { sandbox, token,
 }
 
 /** Ends the agent and every process it left behind, so that nothing changes the workspace while its diff is captured. */
-async function endAgent(sandbox: Sandbox, state: 'running' | 'exited'): Promise<void> {
+async function endAgent(sandbox: Sandbox, agentKey: string, state: 'running' | 'exited'): Promise<void> {
   // Kill the whole account first: searching a fork bomb's processes by key is slower than the bomb makes new ones.
   await sandbox.killProcesses('agent');
   // The log of a running process is complete only once its end is recorded.

@@ -40,7 +40,7 @@ export interface Host {
   readonly sharesJournals: boolean;
   readonly store: Store;
   readonly verdicts: VerdictCache;
-  /** Digests of the tasks whose reference solution is known to have the full reward on this host. */
+  /** Digests of the tasks, and numbers of their steps, whose reference solution is known to have the full reward on this host. */
   readonly solvable: Set<string>;
   readonly tasks: Tasks;
   readonly slots: Slots;
@@ -69,8 +69,8 @@ export interface Host {
   pathOf(kind: SandboxKind): string | null;
 }
 
-/** The key of the agent's process in its sandbox. */
-export const agentKey = 'agent';
+/** Returns the key of the agent's process in its sandbox. Each step of a task that has several has an agent of its own. */
+export const agentKeyOf = (step: number | undefined): string => (step === undefined ? 'agent' : `agent-${step}`);
 
 /** The sandbox of a stage. */
 export interface AgentSandbox {

@@ -3,6 +3,8 @@ import type { AgentCommand } from '../../infra/agents/agent.ts';
 import { networkVariables } from '../../infra/agents/network-variables.ts';
 import { channelVariable, holdVariable } from '../../infra/agents/relay/protocol.ts';
 import { throughEgress } from '../../infra/agents/relay.ts';
+import { blamingBrokenPrograms } from '../../infra/sandbox/broken-programs.ts';
+import type { StartRequest } from '../../infra/sandbox/sandbox.ts';
 import { homeOf } from '../../infra/sandbox/shell/accounts.ts';
 import { withTimeLimit } from '../../infra/time-limit.ts';
 import { type AgentProgress, readAgentProgress } from '../../workflows/contracts/agent-progress.ts';
@@ -11,7 +13,8 @@ import { sessionId } from '../../workflows/contracts/ids.ts';
 import { startAttempts, startMs } from '../../workflows/contracts/stage-limits.ts';
 import { atBoundary } from '../boundary.ts';
 import type { StartAgent } from '../interfaces/host.ts';
-import { type AgentSandbox, agentKey, attachAgentSandbox, type Host } from './host.ts';
+import { beginStep, blamingEarlierStep } from './begin-step.ts';
+import { type AgentSandbox, agentKeyOf, attachAgentSandbox, type Host } from './host.ts';
 import { hasNetwork } from './network.ts';
 
 /** The gateway's address inside the sandbox, where the relay listens; see infra/agents. */
@@ -23,35 +26,39 @@ const firstReportMs = 1000;
 export async function startAgent(host: Host, input: StartAgent & Pick<AgentSandbox, 'adoptedAs'>, signal: AbortSignal) {
   const { task } = input;
   const spec = host.agent(input.agent, input.agentOptions);
-  const sandbox = await attachAgentSandbox(host, input);
-  const { env, solutionEnv } = await host.tasks.open(task);
+  const sandbox = await blamingEarlierStep(task.step, () => attachAgentSandbox(host, input));
+  const inStep = <Result>(work: () => Promise<Result>): Promise<Result> =>
+    task.step === undefined ? work() : blamingEarlierStep(task.step, () => blamingBrokenPrograms(sandbox, work));
+  const opened = await host.tasks.open(task);
+  const { env, solutionEnv } = opened;
+  const key = agentKeyOf(task.step);
   const command = await agentCommand(host, input);
   const isNetworked = hasNetwork(task.network);
   const [program, ...args] = isNetworked && !spec.usesModel ? throughEgress(command.argv) : command.argv;
   if (program === undefined) throw new TemperFailure('UnknownAgent', `agent ${spec.name} has an empty command`);
   const path = host.pathOf(input.kind);
+  if (task.step !== undefined) {
+    const step = { task, key, files: opened, spec, path, secret: host.secretOf(sessionId(input.epoch)) };
+    await inStep(() => beginStep(sandbox, step, signal));
+  }
   const { channel } = sandbox.labels;
   const taskEnv = spec.needsSolution ? { ...env, ...solutionEnv } : env;
-  const started = await sandbox.start(
-    {
-      key: agentKey,
-      account: 'agent',
-      cwd: task.workdir,
-      argv: [program, ...args],
-      env: {
-        ...taskEnv,
-        ...(path !== null && { PATH: path }),
-        ...(isNetworked && networkVariables),
-        ...command.env,
-        ...(channel !== undefined && { [channelVariable]: channel, [holdVariable]: String(host.holdMs) }),
-      },
-      files:
-        command.files.size > 0
-          ? [{ tree: command.files, at: homeOf('agent', { root: task.user === 'root' }), owner: 'agent' }]
-          : [],
+  const home = homeOf('agent', { root: task.user === 'root' });
+  const request: StartRequest = {
+    key,
+    account: 'agent',
+    cwd: task.workdir,
+    argv: [program, ...args],
+    env: {
+      ...taskEnv,
+      ...(path !== null && { PATH: path }),
+      ...(isNetworked && networkVariables),
+      ...command.env,
+      ...(channel !== undefined && { [channelVariable]: channel, [holdVariable]: String(host.holdMs) }),
     },
-    signal,
-  );
+    files: command.files.size > 0 ? [{ tree: command.files, at: home, owner: 'agent' }] : [],
+  };
+  const started = await inStep(() => sandbox.start(request, signal));
   return { started, sandbox };
 }
 

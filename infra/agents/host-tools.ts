@@ -15,11 +15,11 @@ export const hostToolsUrl = (baseUrl: string, { hostTools = [] }: Pick<AgentStar
 
 /**
  * Returns the host tools of a rollout: those of its settings, or else those that its task asks for. Throws UnsupportedTask if the
- * agent can call none, or if the settings leave out one that the task asks for.
+ * agent can call none, if the task has several steps, or if the settings leave out one that the task asks for.
  */
 export function hostToolsOf(
   { name, usesModel, takesHostTools = false }: Pick<AgentSpec, 'name' | 'usesModel' | 'takesHostTools'>,
-  task: Pick<Task, 'id' | 'hostTools'>,
+  task: Pick<Task, 'id' | 'hostTools' | 'steps'>,
   allowed: readonly string[] | undefined,
 ): readonly string[] {
   if (!usesModel) return [];
@@ -30,6 +30,12 @@ export function hostToolsOf(
     throw new TemperFailure(
       'UnsupportedTask',
       `task ${task.id} asks for the host tool ${lacking}, which hostTools of the settings leaves out; add it, or leave hostTools away`,
+    );
+  }
+  if (tools.length > 0 && task.steps !== undefined) {
+    throw new TemperFailure(
+      'UnsupportedTask',
+      `task ${task.id} has several steps, whose agents share one session, and host tools (${tools.join(', ')}) are of a session; leave hostTools away`,
     );
   }
   if (tools.length > 0 && !takesHostTools) {

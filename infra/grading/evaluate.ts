@@ -36,7 +36,7 @@ type EvaluatedTask = GradedTask & { readonly build: BuildContext | null };
 export interface EvaluationHost extends SandboxOwner {
   readonly store: Store;
   readonly verdicts: VerdictCache;
-  /** Digests of the tasks whose reference solution is known to have the full reward on this host. */
+  /** Digests of the tasks, and numbers of their steps, whose reference solution is known to have the full reward on this host. */
   readonly solvable: Set<string>;
   readonly tasks: { open(task: Task): Promise<EvaluatedTask> };
   readonly choose: Providers['choose'];
@@ -172,9 +172,10 @@ async function requirePrograms(
   signal: AbortSignal,
 ): Promise<void> {
   const { task, files } = input;
-  if (files.solution.size === 0 || host.solvable.has(task.bundle.digest)) return;
+  const key = `${task.bundle.digest} ${task.step ?? 1}`;
+  if (files.solution.size === 0 || host.solvable.has(key)) return;
   const reference = await judgeReference(host, input, signal);
-  if (rewardOf(reference.verdict, 'binary') === 1) host.solvable.add(task.bundle.digest);
+  if (rewardOf(reference.verdict, 'binary') === 1) host.solvable.add(key);
   const lacking = missing.filter((name) => reference.missing.includes(name));
   if (lacking.length === 0) return;
   throw new TemperFailure(
@@ -188,7 +189,8 @@ const withoutSnapshot = ({ snapshot: _, ...evaluation }: Evaluation): Evaluation
 /** Judges the diff or the snapshot in a sandbox that is removed afterwards. */
 async function judgeInFreshSandbox(host: EvaluationHost, input: Evaluation, signal: AbortSignal): Promise<Judged> {
   const { provider, timeoutMs, number } = input;
-  const nameOf = (activityAttempt: number): string => evaluationSandboxName(input.epoch, activityAttempt);
+  const nameOf = (activityAttempt: number): string =>
+    evaluationSandboxName(input.epoch, activityAttempt, input.task.step);
   // Earlier activity attempts may have left half-made sandboxes.
   for (let earlier = 1; earlier < number; earlier += 1) await provider.remove(nameOf(earlier));
   const name = nameOf(number);
@@ -282,6 +284,7 @@ export function subjectOf({
   answer,
   snapshot,
 }: Pick<EvaluationRequest, 'diff' | 'task' | 'answer' | 'snapshot'>): string {
-  const others = [...(answer ? [answer.digest] : []), ...(snapshot?.parts ?? [])];
+  const step = task.step === undefined ? [] : [`step ${task.step}`];
+  const others = [...step, ...(answer ? [answer.digest] : []), ...(snapshot?.parts ?? [])];
   return sha256([diff.patch.digest, task.bundle.digest, task.image, ...others].join('\n'));
 }

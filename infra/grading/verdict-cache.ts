@@ -39,8 +39,9 @@ export function verdictKey(
   if (snapshot === undefined ? diff.tooLarge : snapshot.above !== undefined) return null;
   const network = JSON.stringify(task.testNetwork ?? null);
   const carried = snapshot === undefined ? [] : ['snapshot', ...snapshot.parts];
-  const { bundle } = task;
+  const { bundle, step } = task;
   const parts = [diff.patch.digest, diff.baseCommit, bundle.digest, imageId, kind, String(timeoutMs), network, grader];
+  if (step !== undefined) parts.push(`step ${step}`);
   if (answer !== undefined) parts.push(answer.digest);
   return sha256([...parts, ...carried].join('\n'));
 }

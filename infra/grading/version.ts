@@ -8,6 +8,7 @@ const otherFiles = [
   '../harbor/dockerfile',
   '../harbor/grading-file',
   '../harbor/harbor-task',
+  '../harbor/task-steps',
   '../harbor/task-toml',
   '../../workflows/algorithms/weighted-reward',
 ];

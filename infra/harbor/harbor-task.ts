@@ -1,8 +1,8 @@
 import { posix } from 'node:path';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
-import type { GradedTask, HealthCheck } from '../grading/task.ts';
-import type { FileEntry, FileTree } from '../sandbox/file-tree.ts';
+import type { GradedTask } from '../grading/task.ts';
+import { type FileTree, subtree } from '../sandbox/file-tree.ts';
 import { type BuildContext, imageName } from '../sandbox/image.ts';
 import { builtImageName, readBuildContext } from './build-context.ts';
 import { type Dockerfile, readDockerfile } from './dockerfile.ts';
@@ -11,12 +11,17 @@ import { type Grading, gradingFile, parseGrading } from './grading-file.ts';
 import { type McpServer, mcpServersOf } from './mcp-servers.ts';
 import { plainDockerfile } from './plain-dockerfile.ts';
 import { agentNetwork, buildNetwork, testNetwork } from './task-network.ts';
-import { laterVersion, parseTaskToml, type TaskToml } from './task-toml.ts';
+import { describeSteps, readSteps, type StepFiles } from './task-steps.ts';
+import { healthCheckOf, laterVersion, parseTaskToml, type TaskToml } from './task-toml.ts';
 
 /** A validated task directory in Harbor layout. */
 export interface HarborTask extends GradedTask {
   readonly description: Omit<Task, 'id' | 'bundle'>;
   readonly instruction: string;
+  /** The beginning of a step, before its agent starts; null for a task that is one piece of work. */
+  readonly begin: StepFiles['begin'] | null;
+  /** The steps of a task that has several, in order. The task itself reads as its first one. */
+  readonly steps: readonly StepFiles[];
   /** Files below `tools/`, for host tools. No sandbox gets them. */
   readonly toolFiles: FileTree;
   /** The build of the image, or null when the image has a name. */
@@ -32,6 +37,8 @@ export interface HarborTask extends GradedTask {
   readonly keepsOutside: boolean;
 }
 
+type Work = Pick<HarborTask, 'instruction' | 'tests' | 'solution' | 'testEnv' | 'begin'>;
+
 const defaults = { workdir: '/workspace', memoryMb: 2048, diskMb: 2048 } as const;
 
 /**
@@ -40,8 +47,8 @@ const defaults = { workdir: '/workspace', memoryMb: 2048, diskMb: 2048 } as cons
  */
 export function readHarborTask(tree: FileTree): HarborTask {
   const toml = parseTaskToml(textOf(tree, 'task.toml'));
-  const instruction = instructionOf(tree);
-  textOf(tree, 'tests/test.sh');
+  const steps = readSteps(tree, toml);
+  const work = steps[0] ?? wholeTask(tree, toml);
   const { environment } = toml;
   rejectCompose(tree);
   const network = agentNetwork(toml);
@@ -75,26 +82,26 @@ export function readHarborTask(tree: FileTree): HarborTask {
       ...(toml.tools.host.length > 0 && { hostTools: toml.tools.host }),
       ...(network !== undefined && { network }),
       ...(ofTests !== undefined && { testNetwork: ofTests }),
+      ...(steps.length > 0 && { steps: [...describeSteps(toml)] }),
+      ...(steps.length > 0 && toml.multi_step_reward_strategy === 'final' && { rewardOfSteps: 'final' as const }),
     },
-    instruction,
+    ...work,
+    steps,
     toolFiles: subtree(tree, 'tools/'),
     build,
     entrypoint,
-    healthCheck: healthCheckOf(toml),
+    healthCheck: healthCheckOf(environment.healthcheck),
     skillsDirectory: environment.skills_dir === undefined ? null : posix.resolve(workdir, environment.skills_dir),
     mcpServers: mcpServersOf(environment.mcp_servers),
     workspace: build === null ? files : new Map(),
-    tests: subtree(tree, 'tests/'),
-    solution: subtree(tree, 'solution/'),
     remove: environment.remove,
     setup: environment.setup,
     hiddenTests: environment.hidden_tests,
     env: environment.env,
-    testEnv: toml.verifier.env,
     solutionEnv: toml.solution.env,
     grading,
     laterVersion: laterVersion(toml),
-    keepsOutside: toml.artifacts.some((path) => path.startsWith('/') && !isInside(path, workdir)),
+    keepsOutside: artifactsOf(toml).some((path) => path.startsWith('/') && !isInside(path, workdir)),
     rewardWeights,
     codeAsAgent: toml.grading.code_as_agent,
     ownWorkdir: toml.grading.own_workdir,
@@ -104,10 +111,21 @@ export function readHarborTask(tree: FileTree): HarborTask {
   };
 }
 
-function instructionOf(tree: FileTree): string {
+/** The content of a task that is one piece of work. */
+function wholeTask(tree: FileTree, toml: TaskToml): Work {
   const instruction = textOf(tree, 'instruction.md');
   if (instruction.trim() === '') throw malformed('instruction.md', 'the text of the task', 'an empty file');
-  return instruction;
+  textOf(tree, 'tests/test.sh');
+  const [tests, solution] = [subtree(tree, 'tests/'), subtree(tree, 'solution/')];
+  return { instruction, tests, solution, testEnv: toml.verifier.env, begin: null };
+}
+
+/** Returns the task as one of its steps has it, or the task itself for none. Throws MalformedTask. */
+export function ofStep(task: HarborTask, number: number | undefined): HarborTask {
+  if (number === undefined) return task;
+  const step = task.steps[number - 1];
+  if (step === undefined) throw malformed('task.toml', `a step ${number}`, `${task.steps.length} steps`);
+  return { ...task, ...step };
 }
 
 const limitsOf = ({ agent, verifier, environment }: TaskToml) => ({
@@ -117,18 +135,6 @@ const limitsOf = ({ agent, verifier, environment }: TaskToml) => ({
   memoryMb: environment.memory_mb ?? environment.memory ?? defaults.memoryMb,
   diskMb: environment.storage_mb ?? environment.storage ?? defaults.diskMb,
 });
-
-function healthCheckOf({ environment: { healthcheck: given } }: TaskToml): HealthCheck | null {
-  if (given === undefined) return null;
-  return {
-    command: given.command,
-    intervalSec: given.interval_sec,
-    timeoutSec: given.timeout_sec,
-    startPeriodSec: given.start_period_sec,
-    startIntervalSec: given.start_interval_sec,
-    retries: given.retries,
-  };
-}
 
 /** Whether the agent is to be root. Any other account of the image is replaced by the agent's own, which has no more rights. */
 const asRoot = ({ agent }: TaskToml): boolean => ['root', '0', 0].some((root) => agent.user === root);
@@ -166,7 +172,7 @@ function gradedInOf(toml: TaskToml, kind: TestKind): GradedTask['gradedIn'] {
   const { logged, files } = kind;
   if (toml.grading.sandbox !== undefined) return toml.grading.sandbox;
   const isRepository = toml.environment.docker_image !== undefined && files.size > 0;
-  const isSeparate = toml.verifier.environment_mode === 'separate';
+  const isSeparate = hasSeparateTests(toml);
   const needsFresh = needsDiff(toml, logged).some(([needed]) => needed);
   return isRepository || isSeparate || needsFresh ? 'fresh' : 'snapshot-or-fresh';
 }
@@ -224,18 +230,29 @@ function rejectCompose(tree: FileTree): void {
  * Rejects tests in an environment of their own that would miss something there. A fresh sandbox with the diff of the workdir is
  * such an environment, as far as the artifacts that it is meant to get are in the workdir.
  */
-function requireSeparable({ verifier, grading, artifacts }: TaskToml, workdir: string): void {
-  if (verifier.environment_mode !== 'separate') return;
+function requireSeparable(toml: TaskToml, workdir: string): void {
+  const { grading } = toml;
+  if (!hasSeparateTests(toml)) return;
   if (grading.sandbox === 'same') {
     throw malformed('task.toml', 'no grading.sandbox = "same", since verifier.environment_mode is separate', 'it');
   }
-  const outside = artifacts.find((path) => path.startsWith('/') && !isBelow(path, workdir));
+  const outside = artifactsOf(toml).find((path) => path.startsWith('/') && !isBelow(path, workdir));
   if (grading.sandbox === 'snapshot' || outside === undefined) return;
   throw new TemperFailure(
     'UnsupportedTask',
     `task.toml: artifacts: expected paths in the workdir ${workdir}, of which alone a separate environment of the tests gets files, got ${outside}; [grading] sandbox = "snapshot" carries all`,
   );
 }
+
+/** Whether any tests of a task are meant to run in an environment of their own. */
+const hasSeparateTests = ({ verifier, steps }: TaskToml): boolean =>
+  [{ verifier }, ...steps].some((one) => one.verifier.environment_mode === 'separate');
+
+/** The paths of the files that a task keeps, at its end and after each of its steps. */
+const artifactsOf = ({ artifacts, steps }: TaskToml): readonly string[] => [
+  ...artifacts,
+  ...steps.flatMap((step) => step.artifacts),
+];
 
 /** The directory of Harbor's own convention, whose files are kept for people to look at. */
 const conventionalArtifacts = '/logs/artifacts';
@@ -249,12 +266,6 @@ function textOf(tree: FileTree, path: string): string {
   const entry = tree.get(path);
   if (entry === undefined) throw malformed(path, 'a file', 'none');
   return new TextDecoder().decode(entry.bytes);
-}
-
-function subtree(tree: FileTree, prefix: string): FileTree {
-  const found = new Map<string, FileEntry>();
-  for (const [path, entry] of tree) if (path.startsWith(prefix)) found.set(path.slice(prefix.length), entry);
-  return found;
 }
 
 const malformed = (file: string, expected: string, got: string): TemperFailure =>

@@ -9,15 +9,16 @@ interface Environments {
   readonly env: Variables;
   readonly testEnv: Variables;
   readonly solutionEnv: Variables;
+  readonly steps: readonly { readonly testEnv: Variables }[];
 }
 
 /** Harbor's `${NAME}` and `${NAME:-value}` as a whole value: a variable of the host that runs the task. */
 const hostVariable = /^\$\{([^}:]+)(?::-([^}]*))?\}$/;
 
 /** Returns the names of the host's variables that a task cannot do without. */
-export const neededVariables = ({ env, testEnv, solutionEnv }: Environments): readonly string[] => [
+export const neededVariables = ({ env, testEnv, solutionEnv, steps }: Environments): readonly string[] => [
   ...new Set(
-    [env, testEnv, solutionEnv].flatMap((variables) =>
+    [env, testEnv, solutionEnv, ...steps.map((step) => step.testEnv)].flatMap((variables) =>
       Object.values(variables).flatMap((value) => {
         const [, name, fallback] = hostVariable.exec(value) ?? [];
         return name !== undefined && fallback === undefined ? [name] : [];
@@ -33,7 +34,13 @@ export const neededVariables = ({ env, testEnv, solutionEnv }: Environments): re
 export function fillVariables<Files extends Environments>(files: Files, allowed: HostVariables): Files {
   const fill = (variables: Variables): Variables =>
     Object.fromEntries(Object.entries(variables).map(([name, value]) => [name, valueFor(value, allowed)]));
-  return { ...files, env: fill(files.env), testEnv: fill(files.testEnv), solutionEnv: fill(files.solutionEnv) };
+  return {
+    ...files,
+    env: fill(files.env),
+    testEnv: fill(files.testEnv),
+    solutionEnv: fill(files.solutionEnv),
+    steps: files.steps.map((step) => ({ ...step, testEnv: fill(step.testEnv) })),
+  };
 }
 
 function valueFor(value: string, allowed: HostVariables): string {

@@ -3,6 +3,8 @@ import { z } from 'zod';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { hostToolNames } from '../../workflows/contracts/host-tools.ts';
 import { describeIssue, integer, number } from '../../workflows/contracts/input.ts';
+import { mostTaskSteps } from '../../workflows/contracts/task.ts';
+import type { HealthCheck } from '../grading/task.ts';
 import { writtenServer } from './mcp-servers.ts';
 
 const seconds = number(1, 1_000_000, 'seconds').nullish();
@@ -39,12 +41,50 @@ const network = {
   allowed_ports: z.array(integer(1, 65_535)).optional(),
 };
 
+/** A command that says whether a sandbox is ready. */
+const healthcheck = z
+  .looseObject({
+    command: z.string({ error: 'expected a shell command' }).min(1),
+    interval_sec: number(0.01, 3600, 'seconds').default(5),
+    timeout_sec: number(0.01, 3600, 'seconds').default(30),
+    start_period_sec: number(0, 3600, 'seconds').default(0),
+    start_interval_sec: number(0.01, 3600, 'seconds').default(5),
+    retries: integer(1, 1000).default(3),
+  })
+  .optional();
+
 /** The account of the agent or of the tests: a name or a number. */
 const user = z.union([z.string(), integer(0, 2 ** 31)], { error: 'expected a name or a number' }).optional();
 
 const artifact = z.union([z.string(), z.looseObject({ source: z.string() }).transform(({ source }) => source)], {
   error: 'expected a path, or a table with source',
 });
+
+const environmentMode = z.enum(['shared', 'separate'], { error: 'expected "shared" or "separate"' }).optional();
+
+/** An entry of `steps`. */
+const step = z.looseObject({
+  name: z
+    .string({ error: 'expected a name' })
+    .regex(/^[\w][\w.-]{0,63}$/, { error: 'expected a name of letters, digits, "_", "." and "-", at most 64' }),
+  agent: z.looseObject({ timeout_sec: seconds, user, ...network }).prefault({}),
+  verifier: z
+    .looseObject({
+      timeout_sec: seconds,
+      env: variables,
+      ...network,
+      environment_mode: environmentMode,
+      environment: table,
+      collect: z.array(z.unknown()).default([]),
+    })
+    .prefault({}),
+  min_reward: z
+    .union([z.number(), z.record(z.string(), z.number())], { error: 'expected a number, or numbers by name' })
+    .optional(),
+  healthcheck,
+  artifacts: z.array(artifact).default([]),
+});
+export type StepToml = z.output<typeof step>;
 
 /** The schema of `task.toml`, version 1.x. Unknown keys belong to other tools and are ignored. */
 const taskToml = z.looseObject({
@@ -62,7 +102,7 @@ const taskToml = z.looseObject({
       ...network,
       /** A field of temper's own: the weights of the scores in a reward.json, by name. */
       reward_weights: weights.optional(),
-      environment_mode: z.enum(['shared', 'separate'], { error: 'expected "shared" or "separate"' }).optional(),
+      environment_mode: environmentMode,
       environment: table,
       collect: z.array(z.unknown()).default([]),
     })
@@ -85,16 +125,7 @@ const taskToml = z.looseObject({
       mcp_servers: z.array(writtenServer).default([]),
       tpu: table,
       os: z.string({ error: 'expected "linux"' }).default('linux'),
-      healthcheck: z
-        .looseObject({
-          command: z.string({ error: 'expected a shell command' }).min(1),
-          interval_sec: number(0.01, 3600, 'seconds').default(5),
-          timeout_sec: number(0.01, 3600, 'seconds').default(30),
-          start_period_sec: number(0, 3600, 'seconds').default(0),
-          start_interval_sec: number(0.01, 3600, 'seconds').default(5),
-          retries: integer(1, 1000).default(3),
-        })
-        .optional(),
+      healthcheck,
       /** A directory of the image with skills, which agents that read skills get. */
       skills_dir: z.string({ error: 'expected a path' }).min(1).optional(),
       ...network,
@@ -130,7 +161,12 @@ const taskToml = z.looseObject({
     .prefault({}),
   /** A table of temper's own: the host tools that the task asks for, by name. */
   tools: z.looseObject({ host: hostToolNames.default([]) }).prefault({}),
-  steps: z.array(z.unknown()).default([]),
+  /** The parts of a task that has several, in order. */
+  steps: z
+    .array(step)
+    .max(mostTaskSteps, { error: `expected at most ${mostTaskSteps} steps` })
+    .default([]),
+  multi_step_reward_strategy: z.enum(['mean', 'final'], { error: 'expected "mean" or "final"' }).default('mean'),
   /** Files to keep from the agent's sandbox. Those in the workdir are kept as part of the diff. */
   artifacts: z.array(artifact).default([]),
 });
@@ -145,6 +181,19 @@ export function parseTaskToml(source: string): TaskToml {
   }
   rejectUnsupported(parsed.data);
   return parsed.data;
+}
+
+/** Returns the check that a table of `healthcheck` describes; null without one. */
+export function healthCheckOf(given: TaskToml['environment']['healthcheck']): HealthCheck | null {
+  if (given === undefined) return null;
+  return {
+    command: given.command,
+    intervalSec: given.interval_sec,
+    timeoutSec: given.timeout_sec,
+    startPeriodSec: given.start_period_sec,
+    startIntervalSec: given.start_interval_sec,
+    retries: given.retries,
+  };
 }
 
 /** Returns the version of a file that is newer than all known ones, so that it may have unknown fields; otherwise null. */
@@ -162,11 +211,10 @@ function parseToml(source: string): unknown {
 }
 
 /** Rejects fields that no sandbox supports. A task graded without them would be another task. */
-function rejectUnsupported({ environment, verifier, steps }: TaskToml): void {
+function rejectUnsupported({ environment, verifier }: TaskToml): void {
   const reject = (field: string, expected: string, got: string): never => {
     throw new TemperFailure('UnsupportedTask', `task.toml: ${field}: expected ${expected}, got ${got}`);
   };
-  if (steps.length > 0) reject('steps', 'tasks of one step', `${steps.length} steps`);
   if (environment.gpus > 0) reject('environment.gpus', '0', String(environment.gpus));
   if (environment.tpu !== undefined) reject('environment.tpu', 'no such table', 'one');
   if (environment.os.toLowerCase() !== 'linux') reject('environment.os', 'linux', environment.os);

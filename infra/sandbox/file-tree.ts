@@ -9,3 +9,10 @@ export interface FileEntry {
  * segments; a link or a device never becomes an entry.
  */
 export type FileTree = ReadonlyMap<string, FileEntry>;
+
+/** Returns the files below a prefix, with their paths from there. */
+export function subtree(tree: FileTree, prefix: string): FileTree {
+  const found = new Map<string, FileEntry>();
+  for (const [path, entry] of tree) if (path.startsWith(prefix)) found.set(path.slice(prefix.length), entry);
+  return found;
+}

@@ -1,5 +1,5 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
-import type { HarborTask } from '../harbor/harbor-task.ts';
+import { type HarborTask, ofStep } from '../harbor/harbor-task.ts';
 import type { FoundTask } from './find-task.ts';
 import { gradings, type Need, type NeedName, needs } from './task-needs.ts';
 
@@ -87,6 +87,7 @@ export function createSetChecker(host: CheckedHost): SetChecker {
   function note(id: string, task: HarborTask): void {
     usable += 1;
     const { image, cpus, memoryMb, diskMb } = task.description;
+    const parts = task.steps.length === 0 ? [task] : task.steps.map((_, index) => ofStep(task, index + 1));
     images.add(image);
     largest = {
       cpus: Math.max(largest.cpus, cpus),
@@ -96,10 +97,11 @@ export function createSetChecker(host: CheckedHost): SetChecker {
     const { gradedIn } = task;
     graded.set(gradedIn, counted(graded.get(gradedIn) ?? { count: 0, example: id }, id));
     for (const [name, { isNeeded, place }] of Object.entries<Need>(needs) as [NeedName, Need][]) {
-      if (!isNeeded(task)) continue;
+      const needy = parts.find(isNeeded);
+      if (needy === undefined) continue;
       const group = needed.get(name) ?? { count: 0, example: id, got: new Map<string, number>() };
       const isExample = group.count === 0 || id < group.example;
-      const shown = isExample ? (place?.(task) ?? undefined) : group.place;
+      const shown = isExample ? (place?.(needy) ?? undefined) : group.place;
       needed.set(name, { ...group, ...counted(group, id), place: shown });
     }
   }

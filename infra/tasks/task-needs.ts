@@ -114,6 +114,10 @@ export const needs = {
     what: 'their tests connect to a port of the sandbox: what the agent started may have ended before they run',
     isNeeded: ({ tests }) => [...tests.values()].some(usesPort),
   },
+  'several steps': {
+    what: 'each has an agent and tests of its own, in a fresh sandbox; a regrade leaves them out',
+    isNeeded: ({ steps }) => steps.length > 0,
+  },
   'a reference solution': {
     what: 'they have none, so temper tasks validate cannot say that they can be solved',
     isNeeded: ({ solution }) => solution.size === 0,

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { Task, TaskAddress, TaskSetAddress } from '../../workflows/contracts/task.ts';
 import { createDataSetOpener, type DataSetCache } from '../data-sets/data-set-opener.ts';
 import { createBundles } from '../harbor/bundle.ts';
-import type { HarborTask } from '../harbor/harbor-task.ts';
+import { type HarborTask, ofStep } from '../harbor/harbor-task.ts';
 import { fillVariables, type HostVariables } from '../harbor/host-variables.ts';
 import type { Store } from '../store/store.ts';
 import { type GeneratedSet, generatedAddress, parseSetAddress } from './address.ts';
@@ -28,7 +28,7 @@ export interface Tasks {
   list(set: TaskSetAddress): Promise<readonly TaskAddress[]>;
   /** Yields the tasks of a finite set in order, one at a time, for sets of any size. */
   scan(set: TaskSetAddress): AsyncIterable<FoundTask>;
-  /** Reads the files of a resolved task, with the host's variables that it may have in its environments. */
+  /** Reads the files of a resolved task, or of one of its steps, with the host's variables that it may have in its environments. */
   open(task: Task): Promise<HarborTask>;
 }
 
@@ -99,7 +99,7 @@ export function createTasks({ store, roots, dataSets: cache, variables = {} }: T
         ? Array.from({ length: count }, (_, index) => generatedAddress(parsed, index))
         : (await list(set)).slice(0, count);
     },
-    open: async (task) => fillVariables(await bundles.open(task.bundle), variables),
+    open: async (task) => ofStep(fillVariables(await bundles.open(task.bundle), variables), task.step),
   };
 }
 

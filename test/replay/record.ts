@@ -81,6 +81,9 @@ async function recordRollouts(): Promise<void> {
     await execute('rollout', `recorded-${gradedIn}`, request);
     await save(`rollout-${gradedIn}`, `recorded-${gradedIn}`);
   }
+  stack.script = { ...script, steps: [{ name: 'first', minReward: 0.5 }, { name: 'second' }] };
+  await execute('rollout', 'recorded-steps', request);
+  await save('rollout-steps', 'recorded-steps');
   stack.script = { ...script, agent: loseOnce };
   await execute('rollout', 'recorded-lost-sandbox', request);
   await save('rollout-lost-sandbox', 'recorded-lost-sandbox');

@@ -49,8 +49,8 @@ describe('the recorded histories', async () => {
   });
 
   it('do not replay when two activities of the workflow are swapped', async () => {
-    const workflowBundle = await bundleChanged('rollout/epoch.ts', (module) =>
-      module.replace("hostStage('startAgent'", "hostStage('captureDiff'").replace('.startAgent(', '.captureDiff('),
+    const workflowBundle = await bundleChanged('rollout/work-once.ts', (module) =>
+      module.replace('.startAgent(', '.captureDiff('),
     );
     const file = files.find((name) => /^rollout-\d/.test(name));
     assert.ok(file !== undefined, `expected a history rollout-<version>.json in ${directory}`);

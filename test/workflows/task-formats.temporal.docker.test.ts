@@ -5,8 +5,8 @@ import { after, before, describe, it } from 'node:test';
 import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
 import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
 import { type HarborTaskFiles, writeHarborTask } from '../helpers/tasks/harbor-task.ts';
+import { environment, stepsTask } from '../helpers/tasks/task-steps.ts';
 
-const environment = '[environment]\ndocker_image = "temper-tasks:bookworm"\nmemory_mb = 512\nstorage_mb = 256\n';
 const rewarding = (condition: string): string =>
   `echo 0 >/logs/verifier/reward.txt\n${condition} && echo 1 >/logs/verifier/reward.txt\nexit 0\n`;
 
@@ -43,6 +43,24 @@ healthcheck = { command = "python3 -c 'import urllib.request as r; r.urlopen(\\"
     toml: `${environment}env = { NAME = "\${TASK_NAME}", MODEL = "\${TASK_MODEL:-small}" }\n[verifier.env]\nTOLD = "\${TASK_NAME}"\n`,
     solve: 'echo "$NAME $MODEL" >answer.txt',
     test: rewarding('[ "$(cat answer.txt)" = "Ada small" ] && [ "$TOLD" = Ada ]'),
+  },
+  'several steps, of which each finds what the one before installed': {
+    ...stepsTask({
+      toml: `schema_version = "1.4"\n[agent]\nuser = "root"\n${environment}[grading]\nsandbox = "snapshot"\n`,
+      steps: {
+        install: {
+          solve: 'printf "#!/bin/sh\\necho \\$1 more\\n" >/usr/local/bin/more-of && chmod 755 /usr/local/bin/more-of',
+          test: '[ "$(more-of 2)" = "2 more" ] && echo 1 || echo 0',
+          fields: 'min_reward = 1.0',
+        },
+        use: {
+          solve: 'more-of "$(cat asked)" >answer.txt',
+          test: 'grep -qx "3 more" answer.txt && [ -f /etc/prepared ] && echo 1 || echo 0',
+          fields: 'healthcheck = { command = "test -f /etc/prepared" }',
+          others: { 'workdir/asked': '3\n', 'workdir/setup.sh': 'touch /etc/prepared\n' },
+        },
+      },
+    }),
   },
 };
 
@@ -110,4 +128,17 @@ describe('the tasks of the formats', () => {
       }
     });
   }
+
+  it('count a step as 0 whose sandbox the agent has broken before', async () => {
+    const step = { solve: 'rm -f /bin/sh /usr/bin/dash', test: 'echo 1' };
+    const toml = `[agent]\nuser = "root"\n${environment}`;
+    const files = stepsTask({ toml, steps: { first: step, second: step } });
+    const task = await writeHarborTask(join(rollouts.home, 'tasks'), 'broken-steps', files);
+    const result = await rollouts.run('broken-steps', { task, agent: 'oracle', sandbox: 'docker' });
+    assert.deepEqual([result.outcome, result.reward, result.epochs], ['scored', 0.5, 1], JSON.stringify(result));
+    assert.deepEqual(
+      result.steps?.map(({ stop }) => stop),
+      ['submitted', null],
+    );
+  });
 });

@@ -14,11 +14,11 @@ export function firstOfEach(flags: Iterable<Flag>): readonly Flag[] {
   });
 }
 
-type Flagged = Pick<RolloutResult, 'diff' | 'verdict' | 'network'>;
+type Flagged = Pick<RolloutResult, 'diff' | 'verdict' | 'network' | 'stepFlags'>;
 
 /** The flags of a rollout, from capturing its diff, from its evaluation and from the agent's network. */
-export const flagsOfRollout = ({ diff, verdict, network }: Flagged): readonly Flag[] =>
-  firstOfEach([...(diff?.flags ?? []), ...(verdict?.flags ?? []), ...(network?.flags ?? [])]);
+export const flagsOfRollout = ({ diff, verdict, network, stepFlags = [] }: Flagged): readonly Flag[] =>
+  firstOfEach([...stepFlags, ...(diff?.flags ?? []), ...(verdict?.flags ?? []), ...(network?.flags ?? [])]);
 
 /** The flagged tricks of a rollout without their evidence, for reports that hold many rollouts. Omitted when there are none. */
 export function tricksOfRollout(result: Flagged): {

@@ -17,9 +17,12 @@ export interface RolloutEpoch {
 export const sessionId = ({ rollout, epoch }: RolloutEpoch): string => `${rollout}.${epoch}`;
 
 export const agentSandboxName = ({ rollout, epoch }: RolloutEpoch): string => `temper-${rollout}-${epoch}-agent`;
-/** Names an evaluation's sandbox. Each activity attempt has its own, so that an abandoned one can't remove the next one's. */
-export const evaluationSandboxName = ({ rollout, epoch }: RolloutEpoch, activityAttempt: number): string =>
-  `temper-${rollout}-${epoch}-evaluation-${activityAttempt}`;
+/**
+ * Names an evaluation's sandbox. Each activity attempt has its own, so that an abandoned one can't remove the next one's, and
+ * so has each step of a task that has several.
+ */
+export const evaluationSandboxName = ({ rollout, epoch }: RolloutEpoch, activityAttempt: number, step = 1): string =>
+  `temper-${rollout}-${epoch}-evaluation-${step === 1 ? '' : `${step}-`}${activityAttempt}`;
 
 /** Returns the end of a run's key, a UUIDv7, whose head is the time and alike for all runs that began within a minute. */
 export const shortKey = (runKey: string): string => runKey.slice(-12);

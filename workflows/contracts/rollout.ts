@@ -3,6 +3,7 @@ import type { BlobRef } from './blob.ts';
 import type { RolloutCost } from './cost.ts';
 import type { Diff } from './diff.ts';
 import type { FailureRecord } from './failures.ts';
+import type { Flag } from './flags.ts';
 import { hostToolNames } from './host-tools.ts';
 import { integer, number, oneOf, text, versionNumber } from './input.ts';
 import type { NetworkUse } from './network.ts';
@@ -206,6 +207,20 @@ export const sessionSettings = z.strictObject({
 });
 export type SessionSettings = Readonly<z.output<typeof sessionSettings>>;
 
+/** One step of a task that has several, as it ran. */
+export interface StepResult {
+  readonly name: string;
+  readonly reward: number;
+  /** Null for a step that could not begin, because its set-up failed after the steps before it. */
+  readonly stop: StopReason | null;
+  readonly agentLog: BlobRef | null;
+  /** The kind of the verdict of its tests, and their log. */
+  readonly verdict?: Verdict['kind'];
+  readonly log?: BlobRef;
+  /** The use that its agent made of its network; absent if it had none. */
+  readonly network?: Omit<NetworkUse, 'flags'>;
+}
+
 export interface RolloutResult {
   /** The firstExecutionRunId of the rollout's workflow: unique for all time. */
   readonly rollout: string;
@@ -223,7 +238,12 @@ export interface RolloutResult {
   readonly diff: Diff | null;
   /** All that the agent changed in its sandbox; absent unless the tests of the task get that. */
   readonly snapshot?: Snapshot;
+  /** The verdict on the agent's work; after the last step that was graded, if the task has several. */
   readonly verdict: Verdict | null;
+  /** The steps that ran, of a task that has several; absent for others. Their rewards make that of the rollout. */
+  readonly steps?: readonly StepResult[];
+  /** The flags of all these steps, one for each trick; absent without. */
+  readonly stepFlags?: readonly Flag[];
   readonly agentLog: BlobRef | null;
   /** The answer that the agent recorded by the host tool `answer`; absent without one. */
   readonly answer?: BlobRef;

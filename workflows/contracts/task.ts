@@ -1,9 +1,27 @@
 import { z } from 'zod';
 import { blobRef } from './blob.ts';
 import { hostToolNames } from './host-tools.ts';
-import { number, oneOf, text } from './input.ts';
+import { integer, number, oneOf, text } from './input.ts';
 import { networkPolicy } from './network.ts';
 import { branchRule } from './trace.ts';
+
+/** The largest number of steps of a task, each of which is a row of a rollout's result. */
+export const mostTaskSteps = 40;
+
+/** The part of a task's step by which a workflow decides. */
+export const taskStep = z.strictObject({
+  name: text('the name of a step').max(64).describe('The name of the step, which is that of its directory.'),
+  agentTimeoutSec: z
+    .exactOptional(number(1, 1_000_000, 'seconds'))
+    .describe("The time limit of the agent in this step, in seconds. Default: the task's."),
+  evaluationTimeoutSec: z
+    .exactOptional(number(1, 1_000_000, 'seconds'))
+    .describe("The time limit of the step's tests in seconds. Default: the task's."),
+  minReward: z
+    .exactOptional(z.number())
+    .describe('The reward below which the steps after this one are left out. Default: none.'),
+});
+export type TaskStep = Readonly<z.output<typeof taskStep>>;
 
 /**
  * The problem to solve. The files of a task (instruction, workspace, hidden tests, reference solution) are one blob in the store,
@@ -49,6 +67,15 @@ export const task = z.strictObject({
   testNetwork: z
     .exactOptional(networkPolicy)
     .describe('The hosts that the tests may reach. Without it there are none.'),
+  steps: z
+    .exactOptional(z.array(taskStep).min(1).max(mostTaskSteps))
+    .describe('The steps of a task that has several, in order. Without it the task is one piece of work.'),
+  rewardOfSteps: z
+    .exactOptional(oneOf(['final']))
+    .describe('`final`: the reward is that of the last step that ran. Without it: the mean over the steps that ran.'),
+  step: z
+    .exactOptional(integer(1, mostTaskSteps))
+    .describe('The number of the step, from 1, whose files are meant. Set by rollouts, for each of their steps.'),
 });
 export type Task = Readonly<z.output<typeof task>>;
 

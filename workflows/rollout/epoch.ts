@@ -1,75 +1,17 @@
-import {
-  CancellationScope,
-  isCancellation,
-  log,
-  patched,
-  upsertSearchAttributes,
-  workflowInfo,
-} from '@temporalio/workflow';
-import type { AgentEnd, Provisioned } from '../../activities/interfaces/host.ts';
-import {
-  agentOn,
-  cancelOn,
-  capturingOn,
-  cleanUpOn,
-  control,
-  evaluation,
-  images,
-  onHost,
-  placement,
-  provisioningOn,
-  sealingOn,
-  sessionsOn,
-} from '../activities.ts';
-import type { BlobRef } from '../contracts/blob.ts';
+import { CancellationScope, log, patched, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
+import { cleanUpOn, images, placement, provisioningOn, sealingOn, sessionsOn } from '../activities.ts';
 import type { ModelUse, SandboxProvider } from '../contracts/cost.ts';
-import type { Diff } from '../contracts/diff.ts';
 import type { RolloutEpoch } from '../contracts/ids.ts';
 import type { StopReason } from '../contracts/outcome.ts';
 import { defaultPool } from '../contracts/policy.ts';
-import type { RolloutInput } from '../contracts/rollout.ts';
 import { searchAttributes } from '../contracts/search-attributes.ts';
-import type { Snapshot } from '../contracts/snapshot.ts';
-import type { ResolvedTask } from '../contracts/task.ts';
 import { type TraceSummary, trainAllBranches } from '../contracts/trace.ts';
-import type { Verdict } from '../contracts/verdict.ts';
-import { captureSnapshot } from './capture-snapshot.ts';
+import type { EpochContext, Prepared, Produced } from './epoch-context.ts';
 import { createEpochHost, type EpochHost, untilTaken } from './epoch-host.ts';
-import { type GradedInPlace, gradeInPlace, isGradedInPlace } from './grade-in-place.ts';
-import type { HostLoss } from './host-loss.ts';
-import type { CostMeter } from './meter.ts';
-import type { Progress } from './progress.ts';
-import { computeReward } from './reward.ts';
-import type { TimeLimits } from './time-limits.ts';
+import { gradeInPlace, isGradedInPlace } from './grade-in-place.ts';
+import { workInSteps } from './task-steps.ts';
 import { untilAllowed } from './until-allowed.ts';
-
-/** The work of an agent: enough to evaluate it anywhere. */
-export interface Produced {
-  readonly end: Pick<AgentEnd, 'stop' | 'exitCode' | 'log' | 'network'>;
-  readonly diff: Diff;
-  /** All that it changed in its sandbox, if the tests get that. */
-  readonly snapshot?: Snapshot;
-  readonly trace: TraceSummary | null;
-  /** The answer that the agent, or the task's reference solution, has given. */
-  readonly answer?: BlobRef;
-  /** The result of the tests, if they ran in the agent's own sandbox. */
-  readonly graded?: GradedInPlace;
-  /** Whether the host that placed the rollout limits the creation of sandboxes. */
-  readonly limitsCreations: boolean;
-}
-
-/** One epoch of a rollout with all that its stages need. */
-export interface EpochContext {
-  readonly input: RolloutInput;
-  readonly resolved: ResolvedTask;
-  readonly limits: TimeLimits;
-  readonly epoch: RolloutEpoch;
-  readonly progress: Progress;
-  readonly loss: HostLoss;
-  readonly meter: CostMeter;
-  /** Whether the stages share activities. Rollouts of 0.4.0 have an activity for each stage. */
-  readonly fewActivities: boolean;
-}
+import { workOnce } from './work-once.ts';
 
 /**
  * Runs one epoch of a rollout in one sandbox: image, slot, provisioning, agent, diff and trace. The sandbox is released
@@ -108,14 +50,15 @@ export async function produce(context: EpochContext): Promise<Produced> {
   };
   try {
     const sandboxed = await prepare(context, host, limitsCreations);
-    const { kind, baseCommit } = sandboxed;
+    const { kind } = sandboxed;
     provider = kind;
     provisioned = true;
     host.provisioned(kind);
-    const { captured, answer: known, ...ended } = await runAgent(context, host, sandboxed);
-    const capture = () => capturingOn(host.name).captureDiff({ epoch, kind, task, baseCommit, ...adoption(host) });
-    const diff = captured ?? (await host.stage('captureDiff', capture));
-    const snapshot = await captureSnapshot(context, host, sandboxed);
+    const worked =
+      task.steps === undefined
+        ? await workOnce(context, host, sandboxed)
+        : await workInSteps(context, host, { ...sandboxed, steps: task.steps, limitsCreations });
+    const { answer: known, end: ended, ...work } = worked;
     const seal = () => host.stage('sealTrace', () => sealingOn(host.name).sealTrace({ epoch }));
     const inPlace = isGradedInPlace(task);
     const sealed = usesModel ? seal() : Promise.resolve(null);
@@ -125,10 +68,11 @@ export async function produce(context: EpochContext): Promise<Produced> {
     const end = { ...ended, stop: stopWith(resolved.hostTools, trace, ended.stop) };
     const given = known ?? trace?.answer;
     const answer = given === undefined ? {} : { answer: given };
-    if (!inPlace) return { end, diff, ...snapshot, trace, ...answer, limitsCreations };
+    const produced = { ...work, end, trace, ...answer, limitsCreations };
+    if (!inPlace) return produced;
     const timeoutMs = context.limits.evaluationMs;
-    const graded = await gradeInPlace(host, { input, task, epoch, kind, diff, ...answer, timeoutMs });
-    return { end, diff, trace, ...answer, limitsCreations, graded };
+    const graded = await gradeInPlace(host, { input, task, epoch, kind, diff: work.diff, ...answer, timeoutMs });
+    return { ...produced, graded };
   } finally {
     await releaseOnce();
     if (open) {
@@ -139,59 +83,10 @@ export async function produce(context: EpochContext): Promise<Produced> {
   }
 }
 
-type Prepared = Provisioned & { readonly contextLength: number | null };
-
-const adoption = ({ adoptedAs }: EpochHost) => (adoptedAs === undefined ? {} : { adoptedAs });
-
-/**
- * Starts the agent, waits for its end, and captures the diff if the host is not busy with others: three stages, but one
- * activity.
- */
-async function runAgent(
-  { input, resolved, limits, epoch, progress, fewActivities }: EpochContext,
-  host: EpochHost,
-  { kind, contextLength, diskBeforeMb, baseCommit }: Prepared,
-): Promise<Produced['end'] & { readonly captured?: Diff | undefined; readonly answer?: BlobRef }> {
-  const { agent, agentOptions, maxTurns } = input;
-  const { task, hostTools } = resolved;
-  const options = { ...(agentOptions && { agentOptions }), ...(hostTools && { hostTools }) };
-  const start = { task, maxTurns, contextLength, ...options };
-  if (!fewActivities)
-    await host.stage('startAgent', () => onHost(host.name).startAgent({ epoch, agent, kind, ...start }));
-  const timeoutMs = limits.agentMs;
-  const beganAtMs = Date.now();
-  const { startSeconds, captureSeconds, diff, ...end } = await host
-    .stage('awaitAgent', () =>
-      agentOn(host.name, timeoutMs).awaitAgent({
-        epoch,
-        agent,
-        kind,
-        timeoutMs,
-        diskBeforeMb,
-        ...(fewActivities && { start, baseCommit }),
-        ...(host.adoptedAs !== undefined && { adoptedAs: host.adoptedAs, beganAtMs }),
-      }),
-    )
-    .catch((error) => {
-      if (isCancellation(error) && patched('deliver-cancel')) deliverCancel(host.name);
-      throw error;
-    });
-  if (startSeconds !== undefined) progress.split('awaitAgent', 'startAgent', startSeconds);
-  if (captureSeconds !== undefined) progress.split('awaitAgent', 'captureDiff', captureSeconds);
-  return { ...end, captured: diff };
-}
-
 /** Returns why an agent stopped, whose submission the gateway recorded if it had such a tool: its exit code is no submission then. */
 function stopWith(hostTools: readonly string[] | undefined, trace: TraceSummary | null, stop: StopReason): StopReason {
   if (trace?.submitted === true) return 'submitted';
   return stop === 'submitted' && hostTools?.includes('submit') === true ? 'exited' : stop;
-}
-
-/** Makes the host learn of a cancel before the next heartbeat. Nothing waits for it, because clean-up ends the agent, too. */
-function deliverCancel(host: string): void {
-  CancellationScope.nonCancellable(() => cancelOn(host).deliverCancel()).catch((error) =>
-    log.warn('the agent is ended by clean-up', { error: String(error) }),
-  );
 }
 
 /** Opens the trace and creates the sandbox at the same time, so that a rollout waits only for the slower of the two. */
@@ -267,32 +162,4 @@ async function closeTrace(host: string, epoch: RolloutEpoch): Promise<ModelUse |
 /** The model calls of a sealed session; null if a gateway of 0.4.0 sealed it, which does not say how long they took. */
 function useOf({ promptTokens, sampledTokens, engineSeconds }: TraceSummary): ModelUse | null {
   return engineSeconds === undefined ? null : { promptTokens, sampledTokens, engineSeconds };
-}
-
-/** Evaluates a diff in a fresh sandbox, unless the work is graded already, and computes its reward. */
-export async function evaluate(
-  { input, resolved, limits, epoch, progress, fewActivities }: EpochContext,
-  { diff, answer, snapshot, limitsCreations, graded }: Omit<Produced, 'end' | 'trace'>,
-): Promise<{ readonly verdict: Verdict; readonly reward: number }> {
-  const { sandbox, rewardPolicy, reuseVerdicts } = input;
-  if (graded !== undefined && 'failure' in graded) throw graded.failure;
-  const inFreshSandbox = async (): Promise<Verdict> => {
-    if (limitsCreations) await untilAllowed();
-    return evaluation(limits.evaluationMs).evaluate({
-      epoch,
-      run: input.member?.run ?? '',
-      task: resolved.task,
-      sandbox,
-      diff,
-      ...(answer !== undefined && { answer }),
-      ...(snapshot !== undefined && { snapshot }),
-      timeoutMs: limits.evaluationMs,
-      ...(reuseVerdicts === true && { reuseVerdict: reuseVerdicts }),
-    });
-  };
-  const verdict = graded?.verdict ?? (await progress.stage('evaluate', inFreshSandbox));
-  const reward = await progress.stage('reward', async () =>
-    fewActivities ? computeReward(verdict, rewardPolicy) : control.reward({ verdict, policy: rewardPolicy }),
-  );
-  return { verdict, reward };
 }

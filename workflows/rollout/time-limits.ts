@@ -1,6 +1,6 @@
 import { provisioningMs } from '../activity-options.ts';
 import type { RolloutInput } from '../contracts/rollout.ts';
-import type { Task } from '../contracts/task.ts';
+import type { Task, TaskStep } from '../contracts/task.ts';
 
 const defaultAgentSec = 1800;
 const defaultEvaluationSec = 600;
@@ -22,7 +22,13 @@ type RequestedLimits = Pick<RolloutInput, 'agentTimeoutSec' | 'evaluationTimeout
 export function timeLimitsOf(input: RequestedLimits, task: Task): TimeLimits {
   const agentSec = input.agentTimeoutSec ?? task.agentTimeoutSec ?? defaultAgentSec;
   const evaluationSec = input.evaluationTimeoutSec ?? task.evaluationTimeoutSec ?? defaultEvaluationSec;
-  const least = agentSec + evaluationSec + marginSec;
+  // A task of several steps has these limits in each of them, unless the step has its own.
+  const steps: readonly Partial<TaskStep>[] = task.steps ?? [{}];
+  const secondsOf = (step: Partial<TaskStep>): number =>
+    (input.agentTimeoutSec ?? step.agentTimeoutSec ?? agentSec) +
+    (input.evaluationTimeoutSec ?? step.evaluationTimeoutSec ?? evaluationSec) +
+    marginSec;
+  const least = steps.reduce((sum, step) => sum + secondsOf(step), 0);
   const lifetimeSec = Math.max(input.sandboxLifetimeSec ?? least, least);
   const lifetimeMs = lifetimeSec * 1000;
   const sessionMs = lifetimeMs + provisioningMs;

@@ -1,7 +1,7 @@
 import type { FailureRecord } from '../contracts/failures.ts';
 import type { RolloutInput } from '../contracts/rollout.ts';
 import type { TraceSummary } from '../contracts/trace.ts';
-import type { Produced } from './epoch.ts';
+import type { Produced } from './epoch-context.ts';
 import { StageFailure } from './failure.ts';
 
 /**
@@ -10,10 +10,11 @@ import { StageFailure } from './failure.ts';
  */
 export function unscored(
   { unscored: excluded }: Pick<RolloutInput, 'unscored'>,
-  { end, trace }: Pick<Produced, 'end' | 'trace'>,
+  { end, trace, steps = [] }: Pick<Produced, 'end' | 'trace' | 'steps'>,
 ): FailureRecord | null {
   // Some agents end without an error when they lose their model; what they leave then is not an answer.
-  const failed = trace !== null && (end.stop !== 'submitted' || trace.cutOff === true) ? failureIn(trace) : null;
+  const submitted = end.stop === 'submitted' && steps.every(({ stop }) => stop === null || stop === 'submitted');
+  const failed = trace !== null && (!submitted || trace.cutOff === true) ? failureIn(trace) : null;
   if (failed !== null) throw new StageFailure({ ...failed, stage: 'awaitAgent' }, false);
   const stop = trace?.contextOverflow && end.stop !== 'submitted' ? 'context-overflow' : end.stop;
   if (stop !== 'deadline' && stop !== 'context-overflow') return null;

@@ -50,6 +50,8 @@ export async function readFinished(
   const task = await resolve(tasks, now);
   if (task instanceof TemperFailure) return { ...known, leftOut: `${task.type}: ${task.message}`.slice(0, 300) };
   if (task.gradedIn === 'same') return { ...known, leftOut: "its tests ran in the agent's own sandbox, which is gone" };
+  if (task.steps !== undefined)
+    return { ...known, leftOut: 'its task has several steps, which are graded while it runs' };
   const { snapshot } = result;
   if (task.gradedIn === 'snapshot' && snapshot === undefined && addressNow !== null) {
     return {

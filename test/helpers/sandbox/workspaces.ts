@@ -97,6 +97,8 @@ export const workspaceTask = (workspace: FileTree, setup: readonly string[] = []
   },
   build: null,
   instruction: 'none',
+  begin: null,
+  steps: [],
   toolFiles: new Map(),
   workspace,
   tests: new Map(),

@@ -9,6 +9,8 @@ export interface HarborTaskFiles {
   /** Set-up commands that are added to the default task.toml. */
   readonly setup?: readonly string[];
   readonly workspace?: Readonly<Record<string, string>>;
+  /** Other files, by their paths in the task. */
+  readonly others?: Readonly<Record<string, string>>;
 }
 
 const toml = `version = "1.0"
@@ -45,5 +47,6 @@ export async function writeHarborTask(root: string, name: string, files: HarborT
   for (const [path, text] of Object.entries(files.workspace ?? { 'answer.txt': 'wrong\n' })) {
     await put(`environment/workspace/${path}`, text);
   }
+  for (const [path, text] of Object.entries(files.others ?? {})) await put(path, text);
   return `harbor:${directory}`;
 }

@@ -24,6 +24,8 @@ export interface Script {
   readonly kind?: SandboxKind;
   /** The way in which the tasks are graded. Default: over the diff in a fresh sandbox. */
   readonly gradedIn?: Task['gradedIn'];
+  /** The steps of the tasks. Default: each is one piece of work. */
+  readonly steps?: Task['steps'];
   /** Returns the host that adopts a sandbox of the kind `e2b`, or why none does. Default: the one that has all sandboxes. */
   adopt?(): Adoption;
   /** Returns whether a host is alive. Default: each is. */

@@ -126,6 +126,7 @@ export async function startScriptedWorkers(
           id: address,
           ...(script.pulled === true && { imageFrom: 'registry' as const }),
           ...(script.gradedIn !== undefined && { gradedIn: script.gradedIn }),
+          ...(script.steps !== undefined && { steps: script.steps }),
         },
         usesModel: true,
         ...(script.branches === undefined ? {} : { branches: script.branches }),

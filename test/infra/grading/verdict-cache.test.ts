@@ -33,7 +33,7 @@ const subject: VerdictSubject = {
 };
 
 describe('the key of a cached verdict', () => {
-  it('differs for another diff, base, bundle, image, kind of sandbox, limit, network of the tests or grader', () => {
+  it('differs for another diff, base, bundle, image, kind of sandbox, limit, network of the tests, step or grader', () => {
     const { diff, task } = subject;
     const others: readonly VerdictSubject[] = [
       { ...subject, diff: { ...diff, patch: blob('d') } },
@@ -44,9 +44,11 @@ describe('the key of a cached verdict', () => {
       { ...subject, timeoutMs: 2000 },
       { ...subject, task: { ...task, testNetwork: { mode: 'public', hosts: [], ports: [443] } } },
       { ...subject, task: { ...task, testNetwork: { mode: 'public', hosts: [], ports: [80] } } },
+      { ...subject, task: { ...task, step: 1 } },
+      { ...subject, task: { ...task, step: 2 } },
     ];
     const keys = [subject, ...others].map((one) => verdictKey(one));
-    assert.equal(new Set([...keys, verdictKey(subject, 'another')]).size, 10);
+    assert.equal(new Set([...keys, verdictKey(subject, 'another')]).size, 12);
     assert.equal(verdictKey({ ...subject, task: { ...task, id: 'renamed' } }), verdictKey(subject));
   });
 

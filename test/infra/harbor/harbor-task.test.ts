@@ -184,12 +184,6 @@ const malformed: readonly (readonly [string, Readonly<Record<string, string | nu
   ['no tests', { 'tests/test.sh': null }, 'MalformedTask', /tests\/test\.sh: expected a file, got none/],
   ['no image at all', { 'task.toml': 'version = "1.0"\n' }, 'MalformedTask', /expected environment\.docker_image or/],
   [
-    'several steps',
-    { 'task.toml': '[environment]\ndocker_image = "x"\n[[steps]]\nname = "one"\n' },
-    'UnsupportedTask',
-    /steps: expected tasks of one step, got 1 steps/,
-  ],
-  [
     'a GPU',
     { 'task.toml': '[environment]\ndocker_image = "x"\ngpus = 1\n' },
     'UnsupportedTask',

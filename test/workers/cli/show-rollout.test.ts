@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { readRollout } from '../../../infra/report/read-rollout.ts';
 import type { RolloutDetails } from '../../../infra/report/report-data.ts';
-import { branchingText, doubtLines, hostToolLines } from '../../../workers/cli/commands/show/rollout.ts';
+import { branchingText, doubtLines, hostToolLines, stepTable } from '../../../workers/cli/commands/show/rollout.ts';
 import type { Diff } from '../../../workflows/contracts/diff.ts';
 import type { RolloutResult } from '../../../workflows/contracts/rollout.ts';
 import type { Trace, TraceSummary } from '../../../workflows/contracts/trace.ts';
@@ -126,5 +126,15 @@ describe('hostToolLines', () => {
       `answer in blob ${blob.digest}`,
     ]);
     assert.deepEqual(hostToolLines({ trace: null }), []);
+  });
+});
+
+describe('stepTable', () => {
+  it('lists the steps of a task with their rewards, also one that could not begin', () => {
+    const shown = stepTable([
+      { name: 'one', reward: 0.5, stop: 'submitted', agentLog: blob, verdict: 'graded', log: blob },
+      { name: 'two', reward: 0, stop: null, agentLog: null },
+    ]);
+    assert.match(shown, /one\s+0\.5\s+submitted\s+graded\s+two\s+0\s+could not begin/);
   });
 });

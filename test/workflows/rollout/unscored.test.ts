@@ -54,3 +54,18 @@ it('excludes the ends that the input names, and no other', () => {
   assert.equal(failureWith(['deadline'], 'deadline', true), null);
   assert.equal(failureWith(['context-overflow'], 'submitted', true), null);
 });
+
+it('does not score a task whose agent lost its model in an earlier step', () => {
+  const failed = { ...clean, engineFailures: 1 };
+  const after = (stop: StopReason | null) => () =>
+    unscored(
+      { unscored: [] },
+      {
+        end: { stop: 'submitted', exitCode: 0, log: blob },
+        trace: failed,
+        steps: [{ name: 'one', reward: 0, stop, agentLog: blob }],
+      },
+    );
+  assert.throws(after('crashed'), /the engine stayed away/);
+  for (const stop of ['submitted', null] as const) assert.equal(after(stop)(), null);
+});

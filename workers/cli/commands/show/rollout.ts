@@ -93,6 +93,7 @@ function rolloutText({ result, messages, branching, patch, testLog }: RolloutDet
       ...hostToolLines(result),
       ...(failure === null ? [] : [`${failure.type} at ${failure.stage ?? 'start'}: ${failure.message}`]),
     ].join('\n'),
+    ...(result.steps === undefined ? [] : [stepTable(result.steps)]),
     stageTable(result),
     rolloutCostText(result.cost),
     ...(branching === null ? [] : [branchingText(branching)]),
@@ -137,6 +138,17 @@ function rolloutCostText(cost: RolloutResult['cost']): string {
   const tokens = `${promptTokens} tokens in, ${sampledTokens} out, ${seconds(engineSeconds)} at the engine`;
   const lost = incomplete === true ? '; at least, because a session was lost' : '';
   return `cost: ${tokens}${sandboxes.join('')}, ${seconds(evaluationSeconds)} of evaluation${lost}`;
+}
+
+/** Lists the steps of a task that has several, as far as they ran. */
+export function stepTable(steps: NonNullable<RolloutResult['steps']>): string {
+  const rows = steps.map(({ name, reward, stop, verdict }) => [
+    name,
+    String(reward),
+    stop ?? 'could not begin',
+    verdict ?? '',
+  ]);
+  return table(['step', 'reward', 'stop', 'verdict'], rows);
 }
 
 function stageTable({ stageSeconds }: RolloutResult): string {

@@ -1,0 +1,90 @@
+import type { Agent } from '../../infra/agents/agent.ts';
+import { awaitHealthy } from '../../infra/grading/workspace/health-check.ts';
+import type { HarborTask } from '../../infra/harbor/harbor-task.ts';
+import { wasEndedInside } from '../../infra/sandbox/failure.ts';
+import { readLog, withoutSecret } from '../../infra/sandbox/process-log.ts';
+import type { ProcessStatus, PutFiles, Sandbox } from '../../infra/sandbox/sandbox.ts';
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import type { Task } from '../../workflows/contracts/task.ts';
+
+/** The time for a step's files, set-up and health check, which the start of its agent includes. */
+const limitMs = 240_000;
+const shownCharacters = 300;
+
+interface StepToBegin {
+  readonly task: Task;
+  readonly files: HarborTask;
+  /** The key of the agent's process in this step. */
+  readonly key: string;
+  readonly spec: Pick<Agent, 'needsSolution'>;
+  /** PATH of commands; null keeps the sandbox's own. */
+  readonly path: string | null;
+  /** The secret of the rollout's session, which no message may show. */
+  readonly secret: string;
+}
+
+/**
+ * Puts a step's files into the sandbox, runs its `setup.sh` as the agent, and waits until the sandbox is healthy. Repeatable: it
+ * does nothing once the agent of this step was started. Throws SetupFailed, which after the first step may be the agent's doing.
+ */
+export async function beginStep(sandbox: Sandbox, step: StepToBegin, signal: AbortSignal): Promise<void> {
+  if ((await sandbox.status(step.key)).state === 'absent') await setUp(sandbox, step, signal);
+}
+
+/** Does the first work of a step. What an earlier step did to the sandbox is then its agent's doing: throws SetupFailed. */
+export async function blamingEarlierStep<Result>(
+  step: number | undefined,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    if (step === undefined || !wasEndedInside(error)) throw error;
+    throw new TemperFailure('SetupFailed', `step ${step} could not begin: the sandbox was brought down from inside`);
+  }
+}
+
+async function setUp(
+  sandbox: Sandbox,
+  { task, files, spec, path, secret }: StepToBegin,
+  signal: AbortSignal,
+): Promise<void> {
+  const { begin, env, solution } = files;
+  if (begin === null) return;
+  const deadlineMs = Date.now() + limitMs;
+  const { workdir, step } = task;
+  const commandEnv = { ...env, ...(path !== null && { PATH: path }) };
+  const placed: readonly PutFiles[] = [
+    { tree: begin.workdir, at: workdir, owner: 'agent' },
+    // The first step's solution is there already.
+    ...(spec.needsSolution && step !== 1 ? [{ tree: solution, at: '/solution', owner: 'agent' } as const] : []),
+  ];
+  const key = `step-${step}`;
+  const argv = begin.workdir.has('setup.sh') ? (['bash', `${workdir}/setup.sh`] as const) : (['true'] as const);
+  // The start that counts writes the files, too, so that no other one undoes what was done since.
+  await sandbox.start({ key, account: 'agent', cwd: workdir, argv: [...argv], env: commandEnv, files: placed }, signal);
+  const status = await sandbox.wait(key, { timeoutMs: limitMs }, signal);
+  if (status.state === 'unknown' || status.state === 'absent') {
+    throw new TemperFailure('AgentStateUnknown', `whether the set-up of ${key} ran in ${sandbox.name} is unknown`);
+  }
+  if (status.state === 'running' || status.exitCode !== 0) throw await setupFailed(sandbox, { key, status, secret });
+  if (begin.healthCheck !== null) await awaitHealthy(sandbox, begin.healthCheck, { workdir, env, deadlineMs }, signal);
+}
+
+interface FailedSetup {
+  readonly key: string;
+  readonly status: Extract<ProcessStatus, { state: 'running' | 'exited' }>;
+  readonly secret: string;
+}
+
+async function setupFailed(sandbox: Sandbox, { key, status, secret }: FailedSetup): Promise<TemperFailure> {
+  // The log of a running process is complete only once its end is recorded.
+  await sandbox.killProcesses('agent');
+  if (status.state === 'running') await sandbox.kill(key);
+  const said = withoutSecret(await readLog(sandbox, key), secret)
+    .toString('utf8')
+    .trim()
+    .slice(-shownCharacters);
+  const how = status.state === 'running' ? `it took more than ${limitMs / 1000} s` : `exit code ${status.exitCode}`;
+  return new TemperFailure('SetupFailed', `setup.sh of ${key} failed: ${how}: ${said}`);
+}

@@ -1,0 +1,113 @@
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import type { TaskStep } from '../../workflows/contracts/task.ts';
+import type { HealthCheck } from '../grading/task.ts';
+import { type FileTree, subtree } from '../sandbox/file-tree.ts';
+import { gradingFile } from './grading-file.ts';
+import { healthCheckOf, type StepToml, type TaskToml } from './task-toml.ts';
+
+/*
+ * Tasks of several steps. The agent works at one after another in the same sandbox, each time with an instruction of its own
+ * and as a new agent. After each step, tests of its own run over all that was done until then.
+ */
+
+/** The content of one step. */
+export interface StepFiles {
+  readonly instruction: string;
+  readonly tests: FileTree;
+  /** The reference solution; empty unless each step has one. */
+  readonly solution: FileTree;
+  readonly testEnv: Readonly<Record<string, string>>;
+  readonly begin: {
+    /** Files that are put into the workdir. A `setup.sh` among them runs as the agent. */
+    readonly workdir: FileTree;
+    /** The command that says whether the agent may begin; null if the step has none. */
+    readonly healthCheck: HealthCheck | null;
+  };
+}
+
+/** Reads the steps of a task; none for a task that is one piece of work. Throws MalformedTask and UnsupportedTask. */
+export function readSteps(tree: FileTree, toml: TaskToml): readonly StepFiles[] {
+  const { steps } = toml;
+  requireSupported(tree, toml);
+  const shared = { tests: subtree(tree, 'tests/'), solution: subtree(tree, 'solution/') };
+  const read = steps.map((step) => {
+    const directory = `steps/${step.name}/`;
+    const tests = new Map([...shared.tests, ...subtree(tree, `${directory}tests/`)]);
+    if (!tests.has('test.sh')) throw malformed(`${directory}tests/test.sh`, 'a file there or in tests/', 'none');
+    const own = subtree(tree, `${directory}solution/`);
+    return {
+      instruction: instructionOf(tree, `${directory}instruction.md`),
+      tests,
+      solution: own.size > 0 ? own : shared.solution,
+      testEnv: { ...toml.verifier.env, ...step.verifier.env },
+      begin: { workdir: subtree(tree, `${directory}workdir/`), healthCheck: healthCheckOf(step.healthcheck) },
+    };
+  });
+  // A reference solution of some steps only solves nothing.
+  const isSolved = read.every(({ solution }) => solution.has('solve.sh'));
+  return isSolved ? read : read.map((step) => ({ ...step, solution: new Map() }));
+}
+
+/** Returns what a workflow knows of the steps of a task. */
+export const describeSteps = ({ steps }: TaskToml): readonly TaskStep[] =>
+  steps.map(({ name, agent, verifier, min_reward: minReward }) => ({
+    name,
+    ...(agent.timeout_sec != null && { agentTimeoutSec: agent.timeout_sec }),
+    ...(verifier.timeout_sec != null && { evaluationTimeoutSec: verifier.timeout_sec }),
+    ...(minReward !== undefined && { minReward: gateOf(minReward) }),
+  }));
+
+/** Returns the bound of the reward itself. */
+const gateOf = (minReward: NonNullable<StepToml['min_reward']>): number =>
+  typeof minReward === 'number' ? minReward : (minReward.reward ?? Number.NaN);
+
+function instructionOf(tree: FileTree, path: string): string {
+  const text = new TextDecoder().decode(tree.get(path)?.bytes);
+  if (text.trim() === '') throw malformed(path, 'the text of the step', tree.has(path) ? 'an empty file' : 'none');
+  return text;
+}
+
+/** Rejects steps that ask for more than temper does between two steps of one sandbox. */
+function requireSupported(tree: FileTree, toml: TaskToml): void {
+  const { steps, grading, tools } = toml;
+  if (steps.length === 0) return;
+  if (tree.has(gradingFile))
+    throw unsupported('steps', `tests that write a reward in each, not a ${gradingFile}`, 'one');
+  if (grading.sandbox === 'same') {
+    throw unsupported('grading.sandbox', '"fresh" or "snapshot" for a task of several steps', '"same"');
+  }
+  if (tools.host.length > 0) throw unsupported('tools.host', 'no host tools in a task of several steps', 'some');
+  const keys = new Set<string>();
+  for (const step of steps) {
+    const key = step.name.normalize('NFC').toLowerCase();
+    if (keys.has(key)) throw malformed('task.toml', 'steps of different names', `${step.name} twice`);
+    keys.add(key);
+    requireSupportedStep(step, toml);
+  }
+}
+
+function requireSupportedStep({ name, agent, verifier, min_reward: minReward }: StepToml, toml: TaskToml): void {
+  const reject = (field: string, expected: string, got: string): never => {
+    throw unsupported(`steps: ${field}`, expected, `${got} in ${name}`);
+  };
+  const others = typeof minReward === 'object' ? Object.keys(minReward).filter((key) => key !== 'reward') : [];
+  if (others.length > 0) reject('min_reward', 'a number, or one by the name reward', others.join(', '));
+  if (typeof minReward === 'object' && Object.keys(minReward).length === 0) reject('min_reward', 'a number', 'none');
+  if (agent.user !== undefined && agent.user !== toml.agent.user) {
+    reject('agent.user', 'the user of the whole task', String(agent.user));
+  }
+  if (verifier.environment !== undefined) {
+    reject('verifier.environment', "no such table: tests run in the task's own image", 'one');
+  }
+  if (verifier.collect.length > 0) reject('verifier.collect', 'an empty list', `${verifier.collect.length} entries`);
+  for (const [phase, own] of Object.entries({ agent, verifier })) {
+    const { network_mode: mode = own.allowed_hosts && 'allowlist' } = own;
+    if (mode !== undefined) reject(`${phase}.network_mode`, 'none, since the network is that of the whole task', mode);
+  }
+}
+
+const malformed = (file: string, expected: string, got: string): TemperFailure =>
+  new TemperFailure('MalformedTask', `${file}: expected ${expected}, got ${got}`);
+
+const unsupported = (field: string, expected: string, got: string): TemperFailure =>
+  new TemperFailure('UnsupportedTask', `task.toml: ${field}: expected ${expected}, got ${got}`);

@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { ofStep, readHarborTask } from '../../../infra/harbor/harbor-task.ts';
+import { fillVariables, neededVariables } from '../../../infra/harbor/host-variables.ts';
+import { treeOf } from '../../helpers/sandbox/workspaces.ts';
+
+const environment = '[environment]\ndocker_image = "x"\n';
+const files = {
+  'steps/one/instruction.md': 'First.',
+  'steps/one/tests/test.sh': 'one',
+  'steps/one/solution/solve.sh': 'solve one',
+  'steps/two/instruction.md': 'Then.',
+  'steps/two/workdir/setup.sh': 'true',
+  'steps/two/workdir/data/in.txt': '1',
+  'tests/test.sh': 'shared',
+  'tests/helper.sh': 'help',
+  'solution/solve.sh': 'solve all',
+};
+
+const read = (steps: string, { head = '', tail = '', others = {} as Readonly<Record<string, string | null>> } = {}) => {
+  const all = Object.entries({ 'task.toml': `${head}${environment}${tail}\n${steps}`, ...files, ...others });
+  return readHarborTask(
+    treeOf(Object.fromEntries(all.flatMap(([path, text]) => (text === null ? [] : [[path, text]])))),
+  );
+};
+const steps = `[[steps]]
+name = "one"
+min_reward = 0.5
+agent = { timeout_sec = 60 }
+verifier = { timeout_sec = 5, env = { A = "1", B = "\${B}" } }
+[[steps]]
+name = "two"
+min_reward = { reward = 1 }
+healthcheck = { command = "true" }
+`;
+const textOf = (tree: ReadonlyMap<string, { readonly bytes: Uint8Array }>, path: string): string =>
+  new TextDecoder().decode(tree.get(path)?.bytes);
+
+it('reads the steps of a task, each with its own files before those of all', () => {
+  const task = read(steps, {
+    head: 'multi_step_reward_strategy = "final"\n',
+    tail: '[verifier]\nenv = { A = "0", C = "3" }',
+  });
+  assert.deepEqual(task.description.steps, [
+    { name: 'one', agentTimeoutSec: 60, evaluationTimeoutSec: 5, minReward: 0.5 },
+    { name: 'two', minReward: 1 },
+  ]);
+  assert.equal(task.description.rewardOfSteps, 'final');
+  const [one, two] = [ofStep(task, 1), ofStep(task, 2)];
+  assert.deepEqual([one.instruction, two.instruction, task.instruction], ['First.', 'Then.', 'First.']);
+  assert.deepEqual([textOf(one.tests, 'test.sh'), textOf(two.tests, 'test.sh')], ['one', 'shared']);
+  assert.equal(textOf(one.tests, 'helper.sh'), 'help');
+  assert.deepEqual([textOf(one.solution, 'solve.sh'), textOf(two.solution, 'solve.sh')], ['solve one', 'solve all']);
+  assert.deepEqual([...(two.begin?.workdir.keys() ?? [])], ['setup.sh', 'data/in.txt']);
+  assert.deepEqual([one.begin?.healthCheck, two.begin?.healthCheck?.command], [null, 'true']);
+  assert.deepEqual(
+    [one.testEnv, two.testEnv],
+    [
+      { A: '1', B: `\${B}`, C: '3' },
+      { A: '0', C: '3' },
+    ],
+  );
+  assert.throws(() => ofStep(task, 3), { type: 'MalformedTask', message: /expected a step 3, got 2 steps/ });
+});
+
+it('needs no files of the whole task, and leaves the description of other tasks as it was', () => {
+  const without = { 'tests/test.sh': null, 'solution/solve.sh': null, 'steps/two/tests/test.sh': 'two' };
+  const task = read(steps, { others: without });
+  assert.equal(task.description.rewardOfSteps, undefined);
+  assert.deepEqual(
+    [ofStep(task, 1).solution.size, ofStep(task, 2).solution.size],
+    [0, 0],
+    'half a solution solves nothing',
+  );
+  const single = read('', { others: { 'instruction.md': 'All.' } });
+  assert.ok(!('steps' in single.description) && single.begin === null && single.steps.length === 0);
+});
+
+it('knows the variables of the host that any of its steps needs', () => {
+  const task = read(steps);
+  assert.deepEqual(neededVariables(task), ['B']);
+  assert.throws(() => fillVariables(task, {}), { type: 'UnsupportedTask', message: /the variable B of this host/ });
+  assert.equal(ofStep(fillVariables(task, { B: 'b' }), 1).testEnv.B, 'b');
+});
+
+it('refuses steps that are wrong, or that ask for more than temper does between steps', () => {
+  const two = (fields: string): string => `[[steps]]\nname = "one"\n[[steps]]\nname = "two"\n${fields}\n`;
+  const refused: readonly (readonly [string, string, RegExp, Parameters<typeof read>[1]?])[] = [
+    ['[[steps]]\nname = "../one"', 'MalformedTask', /steps\.0\.name|steps\[0\]\.name/],
+    [
+      '[[steps]]\nname = "three"',
+      'MalformedTask',
+      /steps\/three\/instruction\.md: expected the text of the step, got none/,
+    ],
+    [
+      '[[steps]]\nname = "one"\n[[steps]]\nname = "ONE"',
+      'MalformedTask',
+      /expected steps of different names, got ONE twice/,
+    ],
+    [
+      two(''),
+      'MalformedTask',
+      /steps\/two\/tests\/test\.sh: expected a file there or in tests\/, got none/,
+      { others: { 'tests/test.sh': null } },
+    ],
+    [
+      two('min_reward = { style = 1 }'),
+      'UnsupportedTask',
+      /min_reward: expected a number, or one by the name reward, got style in two/,
+    ],
+    [
+      two('agent = { user = "root" }'),
+      'UnsupportedTask',
+      /agent\.user: expected the user of the whole task, got root in two/,
+    ],
+    [two('agent = { network_mode = "public" }'), 'UnsupportedTask', /agent\.network_mode: .*got public in two/],
+    [two('[steps.verifier.environment]'), 'UnsupportedTask', /verifier\.environment/],
+    [two('verifier = { collect = [{ command = "true" }] }'), 'UnsupportedTask', /verifier\.collect/],
+    [
+      two(''),
+      'UnsupportedTask',
+      /grading\.sandbox: expected "fresh" or "snapshot"/,
+      { tail: '[grading]\nsandbox = "same"' },
+    ],
+    [two(''), 'UnsupportedTask', /no host tools in a task of several steps/, { tail: '[tools]\nhost = ["submit"]' }],
+    [
+      two(''),
+      'UnsupportedTask',
+      /steps: expected tests that write a reward in each/,
+      { others: { 'grading.json': '{"failToPass": ["a"], "logParser": "tap"}' } },
+    ],
+    [
+      two('artifacts = ["/srv/a"]\nverifier = { environment_mode = "separate" }'),
+      'UnsupportedTask',
+      /artifacts: expected paths in the workdir/,
+    ],
+  ];
+  for (const [text, type, message, options] of refused)
+    assert.throws(() => read(text, options), { type, message }, text);
+});

@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { createHelperSpawner } from '../../infra/process/spawner/through-helper.ts';
+import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
+import { controlQueue } from '../../workflows/contracts/queues.ts';
+import type { RegradeReport, RegradeRequest, RegradeResult } from '../../workflows/contracts/regrade.ts';
+import type { TestGateway } from '../helpers/gateway/gateway.ts';
+import { type AgentRollouts, startAgentRollouts } from '../helpers/rollouts/agent-rollouts.ts';
+import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
+import { writeHarborTask } from '../helpers/tasks/harbor-task.ts';
+import { environment, stepsTask } from '../helpers/tasks/task-steps.ts';
+
+describe('a task of several steps', () => {
+  let rollouts: Rollouts;
+  before(async () => {
+    rollouts = await startRollouts((home) => ({ taskRoots: [join(home, 'tasks')] }));
+  });
+  after(() => rollouts?.close());
+
+  const run = async (name: string, files: Parameters<typeof stepsTask>[0], agent = 'oracle') => {
+    const task = await writeHarborTask(join(rollouts.home, 'tasks'), name, stepsTask(files));
+    return rollouts.run(`${name}-${agent}`, { task, agent, sandbox: 'local' });
+  };
+  const rewards = ({ steps = [] }: Awaited<ReturnType<typeof run>>) => steps.map(({ name, reward }) => [name, reward]);
+
+  it('lets a new agent continue with what the one before left, and takes the mean of the rewards', async () => {
+    const result = await run('mean', {
+      toml: environment,
+      steps: {
+        first: { solve: 'echo 1 >>log', test: '[ "$(cat log)" = 1 ] && echo 0.5' },
+        second: {
+          solve: 'cat given >>log',
+          test: '[ "$(cat log)" = "$(printf "1\\n2")" ] && echo 1',
+          others: { 'workdir/given': '2\n', 'workdir/setup.sh': '[ -f log ] && [ -f given ]' },
+        },
+      },
+    });
+    assert.deepEqual([result.outcome, result.reward, result.epochs], ['scored', 0.75, 1], JSON.stringify(result));
+    assert.deepEqual(rewards(result), [
+      ['first', 0.5],
+      ['second', 1],
+    ]);
+    assert.deepEqual(
+      result.steps?.map(({ stop, verdict }) => [stop, verdict]),
+      [
+        ['submitted', 'graded'],
+        ['submitted', 'graded'],
+      ],
+    );
+    assert.deepEqual(await rollouts.sandboxes(), []);
+    const handle = await rollouts.client.workflow.start<(request: RegradeRequest) => Promise<RegradeResult>>(
+      'regrade',
+      {
+        taskQueue: controlQueue,
+        workflowId: 'again',
+        args: [{ rollouts: ['mean-oracle'] }],
+      },
+    );
+    const { states, report } = await handle.result();
+    assert.equal(states['left-out'], 1);
+    const { rows } = (await rollouts.store.getJson(report.digest)) as RegradeReport;
+    assert.match(rows[0]?.why ?? '', /several steps/);
+  });
+
+  it('ends at a step whose reward is below min_reward, and takes the mean of those that ran', async () => {
+    const step = { solve: 'true', test: 'echo 0.4' };
+    const result = await run('low', {
+      toml: environment,
+      steps: { first: { ...step, test: 'echo 1' }, second: { ...step, fields: 'min_reward = 0.5' }, third: step },
+    });
+    assert.deepEqual([result.outcome, result.reward], ['scored', 0.7], JSON.stringify(result));
+    assert.deepEqual(rewards(result), [
+      ['first', 1],
+      ['second', 0.4],
+    ]);
+  });
+
+  it('continues at a reward of min_reward, and takes the last one where the task says so', async () => {
+    const step = { solve: 'true', test: 'echo 0.5', fields: 'min_reward = 0.5' };
+    const toml = `multi_step_reward_strategy = "final"\n${environment}`;
+    const result = await run('final', { toml, steps: { first: step, second: { ...step, test: 'echo 0.25' } } });
+    assert.deepEqual([result.outcome, result.reward], ['scored', 0.25], JSON.stringify(result));
+    assert.equal(result.steps?.length, 2);
+  });
+
+  it('counts a step as 0 and ends with it if its tests give no reward, or if the agent has made its set-up fail', async () => {
+    const step = { solve: 'true', test: 'echo 1' };
+    const [silent, unprepared] = await Promise.all([
+      run('silent', { toml: environment, steps: { first: step, second: { ...step, test: 'true' }, third: step } }),
+      run('unprepared', {
+        toml: environment,
+        steps: {
+          first: { ...step, solve: 'touch broken' },
+          second: { ...step, others: { 'workdir/setup.sh': '[ ! -e broken ]' } },
+          third: step,
+        },
+      }),
+    ]);
+    assert.deepEqual([silent.outcome, silent.reward], ['scored', 0.5], JSON.stringify(silent));
+    assert.deepEqual(
+      silent.steps?.map(({ verdict }) => verdict),
+      ['graded', 'no-reward'],
+    );
+    assert.deepEqual([unprepared.outcome, unprepared.reward], ['scored', 0.5], JSON.stringify(unprepared));
+    assert.deepEqual(
+      unprepared.steps?.map(({ stop }) => stop),
+      ['submitted', null],
+    );
+    assert.match(
+      unprepared.notes?.join() ?? '',
+      /step second could not begin: setup\.sh of step-2 failed: exit code 1/,
+    );
+  });
+
+  it('is invalid if the set-up of its first step fails', async () => {
+    const step = { solve: 'true', test: 'echo 1', others: { 'workdir/setup.sh': 'echo no; exit 3' } };
+    const result = await run('broken', { toml: environment, steps: { first: step } });
+    assert.deepEqual([result.outcome, result.failure?.type], ['invalid-task', 'SetupFailed'], JSON.stringify(result));
+    assert.match(result.failure?.message ?? '', /exit code 3: no/);
+  });
+});
+
+describe('a task of several steps with an agent that calls the model', () => {
+  let rollouts: AgentRollouts;
+  const prompts: string[] = [];
+  before(async () => {
+    rollouts = await startAgentRollouts(say, {
+      providerIn: (home) =>
+        createLocalProvider({ root: join(home, 'sandboxes'), stack: 'test-stack', spawner: createHelperSpawner() }),
+      taskRoot: 'tasks',
+    });
+  });
+  after(() => rollouts?.close());
+
+  async function say(promptIds: readonly number[], { model: { tokens } }: TestGateway): Promise<readonly number[]> {
+    const prompt = tokens.decode(promptIds);
+    prompts.push(prompt);
+    const call = { name: 'bash', arguments: { command: 'echo more >>log' } };
+    const text = prompt.includes('<tool_response>') ? 'Done.' : `<tool_call>\n${JSON.stringify(call)}\n</tool_call>`;
+    return tokens.encode(`${text}<|im_end|>`);
+  }
+
+  it('begins another conversation at each step, in one trace, and tells no agent a reward', async () => {
+    const files = stepsTask({
+      toml: environment,
+      steps: {
+        first: { solve: 'true', test: '[ "$(wc -l <log)" = 1 ] && echo 0.625' },
+        second: { solve: 'true', test: '[ "$(wc -l <log)" = 2 ] && echo 0.875' },
+      },
+    });
+    const task = await writeHarborTask(join(rollouts.home, 'tasks'), 'two', files);
+    const { result, evidence } = await rollouts.roll({ task, agent: 'mini' });
+    assert.deepEqual([result.outcome, result.reward], ['scored', 0.75], evidence);
+    const told = prompts.map((prompt) => [...prompt.matchAll(/Do (\w+)\./g)].map(([, name]) => name).join());
+    assert.deepEqual([...new Set(told)], ['first', 'second'], evidence);
+    assert.ok(!prompts.some((prompt) => prompt.includes('0.625')));
+    assert.deepEqual([result.trace?.segments, result.trace?.counts?.branches], [2, { main: 2 }], evidence);
+  });
+});

@@ -1,0 +1,109 @@
+import { firstOfEach } from '../algorithms/flags.ts';
+import type { Flag } from '../contracts/flags.ts';
+import type { StepResult } from '../contracts/rollout.ts';
+import type { TaskStep } from '../contracts/task.ts';
+import type { Verdict } from '../contracts/verdict.ts';
+import type { EpochContext, Prepared, Produced } from './epoch-context.ts';
+import type { EpochHost } from './epoch-host.ts';
+import { evaluateFresh } from './evaluate.ts';
+import { StageFailure } from './failure.ts';
+import type { GradedInPlace } from './grade-in-place.ts';
+import { computeReward } from './reward.ts';
+import { timeLimitsOf } from './time-limits.ts';
+import { type Worked, workOnce } from './work-once.ts';
+
+interface PreparedForSteps extends Prepared {
+  readonly steps: readonly TaskStep[];
+  readonly limitsCreations: boolean;
+}
+
+/**
+ * Works at the steps of a task in turn, each with a new agent in the same sandbox. Each step is evaluated at once, in a fresh
+ * sandbox, since its reward decides whether the next one begins. No agent learns more of it than that it was started.
+ */
+export async function workInSteps(
+  context: EpochContext,
+  host: EpochHost,
+  sandboxed: PreparedForSteps,
+): Promise<Worked> {
+  const { limitsCreations } = sandboxed;
+  const rows: StepResult[] = [];
+  const flags: Flag[] = [];
+  let last: Worked | undefined;
+  for (const [index, step] of sandboxed.steps.entries()) {
+    const inStep = contextOf(context, index + 1, step);
+    const work = await workOnce(inStep, host, sandboxed).catch((error: unknown) => ifUnprepared(error, index));
+    if (work instanceof StageFailure) {
+      rows.push({ name: step.name, reward: 0, stop: null, agentLog: null });
+      context.progress.note(`step ${step.name} could not begin: ${work.message}`);
+      break;
+    }
+    const graded = await gradeStep(inStep, { ...work, limitsCreations });
+    last = { ...work, graded };
+    flags.push(...flagsOf(last));
+    if ('failure' in graded) break;
+    const { verdict } = graded;
+    const reward = await context.progress.stage('reward', () => computeReward(verdict, context.input.rewardPolicy));
+    rows.push(rowOf(step, work, verdict, reward));
+    if (endsTask(context, step, work, verdict)) break;
+  }
+  if (last === undefined) throw new Error('expected a task with steps');
+  const found = firstOfEach(flags);
+  return { ...last, steps: rows, ...(found.length > 0 && { stepFlags: found }) };
+}
+
+/** Returns the context of one step: its own part of the task, with its own limits. */
+function contextOf(context: EpochContext, number: number, step: TaskStep): EpochContext {
+  const { resolved, input } = context;
+  const { steps: _, ...whole } = resolved.task;
+  const task = {
+    ...whole,
+    step: number,
+    agentTimeoutSec: step.agentTimeoutSec ?? whole.agentTimeoutSec,
+    evaluationTimeoutSec: step.evaluationTimeoutSec ?? whole.evaluationTimeoutSec,
+  };
+  return { ...context, resolved: { ...resolved, task }, limits: timeLimitsOf(input, task) };
+}
+
+/** Returns the failure of a set-up that follows an agent's work, which may have caused it: the step counts as 0. Throws any other. */
+function ifUnprepared(error: unknown, stepsBefore: number): StageFailure {
+  if (stepsBefore > 0 && error instanceof StageFailure && error.record.type === 'SetupFailed') return error;
+  throw error;
+}
+
+/** Evaluates a step. A failure is kept, because the agent's work is there all the same. */
+async function gradeStep(
+  context: EpochContext,
+  work: Worked & Pick<Produced, 'limitsCreations'>,
+): Promise<GradedInPlace> {
+  try {
+    return { verdict: await evaluateFresh(context, work) };
+  } catch (failure) {
+    if (!(failure instanceof StageFailure)) throw failure;
+    return { failure };
+  }
+}
+
+function rowOf({ name }: TaskStep, { end }: Worked, { kind, log }: Verdict, reward: number): StepResult {
+  const row = { name, reward, stop: end.stop, agentLog: end.log, verdict: kind, log };
+  if (end.network === undefined) return row;
+  const { flags: _, ...network } = end.network;
+  return { ...row, network };
+}
+
+const flagsOf = ({ diff, end, graded }: Worked): readonly Flag[] => [
+  ...(diff.flags ?? []),
+  ...(end.network?.flags ?? []),
+  ...((graded !== undefined && 'verdict' in graded && graded.verdict.flags) || []),
+];
+
+/**
+ * Whether the steps after this one are left out: its reward is too low, its tests have given none, or the run does not score
+ * this end of its agent.
+ */
+function endsTask({ input }: EpochContext, { minReward }: TaskStep, { end }: Worked, verdict: Verdict): boolean {
+  const { kind, value } = verdict;
+  if (kind !== 'graded') return true;
+  if (minReward !== undefined && (value ?? 0) < minReward) return true;
+  return end.stop === 'deadline' && input.unscored.includes(end.stop);
+}
