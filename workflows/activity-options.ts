@@ -1,5 +1,6 @@
 import type { ActivityOptions } from '@temporalio/workflow';
 import { nonRetryableTypes } from './contracts/failures.ts';
+import { collectMs } from './contracts/stage-limits.ts';
 
 /**
  * Every timeout and retry policy, with its reason. Limits that belong to a rollout (agent, evaluation) come as arguments.
@@ -203,8 +204,8 @@ export const timeouts = {
   },
 } as const satisfies Record<string, ActivityOptions>;
 
-/** The time on top of the agent's own limit in which the activity itself reports that the limit was reached. */
-export const agentGraceMs = 120_000;
+/** The time on top of the agent's own limit in which the activity collects, and reports itself that the limit was reached. */
+export const agentGraceMs = 120_000 + collectMs;
 
 /** The time to fetch an image again, for stages that find it removed or run on a host that never had it. */
 export const imageMs = 2 * 3_600_000;

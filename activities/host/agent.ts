@@ -3,6 +3,7 @@ import { flagSolutionHosts } from '../../infra/egress/solution-hosts.ts';
 import type { Held } from '../../infra/gateway/channel/hold.ts';
 import { createChannels, type Egress } from '../../infra/gateway/channel/index.ts';
 import { referenceAnswer } from '../../infra/grading/answer.ts';
+import { blamingBrokenPrograms } from '../../infra/sandbox/broken-programs.ts';
 import { wasEndedInside } from '../../infra/sandbox/failure.ts';
 import { readLog, withoutSecret } from '../../infra/sandbox/process-log.ts';
 import type { ProcessStatus, Sandbox, StartResult } from '../../infra/sandbox/sandbox.ts';
@@ -18,6 +19,7 @@ import { sendHeartbeatsNow } from '../heartbeats.ts';
 import type { AgentEnd, AwaitAgent, HostActivities } from '../interfaces/host.ts';
 import { capture, captureAtOnce } from './capture.ts';
 import { captureSnapshot } from './capture-snapshot.ts';
+import { collect } from './collect.ts';
 import { agentKeyOf, attachAgentSandbox, type Host } from './host.ts';
 import type { Lane } from './lane.ts';
 import { hasNetwork, type OpenEgress, openEgress } from './network.ts';
@@ -115,10 +117,10 @@ async function awaitAgent(
   }
   await host.mayAct(token, signal);
   // Tests may need what an agent that ended by itself has left. One that ran out of time is ended with all it started.
-  if (status.state === 'running' || !(await keepsProcesses(host, input)))
-    await endAgent(sandbox, agentKey, status.state);
-  const said = withoutSecret(await readLog(sandbox, agentKey), host.secretOf(sessionId(input.epoch)));
-  const log = await host.store.put(said, 'text/plain');
+  if (status.state === 'running') await endAgent(sandbox, agentKey, 'running');
+  const uncollected = await collectAfter(host, input, sandbox, signal);
+  if (!(await keepsProcesses(host, input, status))) await endAgent(sandbox, agentKey, 'exited');
+  const log = await host.store.put(await whatWasSaid(host, input, sandbox, uncollected), 'text/plain');
   const answer = await answerOfSolution(host, input);
   const network = egress === undefined ? {} : { network: await useOf(host, egress, input.start?.task) };
   const more = { ...(answer !== null && { answer }), ...network };
@@ -133,7 +135,36 @@ async function answerOfSolution(host: Host, { agent, start }: AwaitAgent): Promi
   return answer === null ? null : host.store.put(answer, 'text/plain');
 }
 
-async function keepsProcesses(host: Host, { start }: AwaitAgent): Promise<boolean> {
+/** Runs what a task collects from its agent's sandbox. Returns a line for each command that failed. */
+async function collectAfter(
+  host: Host,
+  { start, kind }: AwaitAgent,
+  sandbox: Sandbox,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  if (start === undefined) return [];
+  const { task } = start;
+  const files = await host.tasks.open(task);
+  if (files.collect.length === 0) return [];
+  try {
+    const path = host.pathOf(kind);
+    return await blamingBrokenPrograms(sandbox, () => collect(sandbox, { task, files, path }, signal));
+  } catch (error) {
+    // The agent has left a sandbox in which nothing runs, which its diff will show.
+    if (wasEndedInside(error)) return [error.message];
+    throw error;
+  }
+}
+
+/** Returns the agent's log, with further lines at its end. */
+async function whatWasSaid(host: Host, { epoch, start }: AwaitAgent, sandbox: Sandbox, lines: readonly string[]) {
+  const log = await readLog(sandbox, agentKeyOf(start?.task.step));
+  const more = Buffer.from(lines.map((line) => `\n${line}\n`).join(''));
+  return withoutSecret(Buffer.concat([log, more]), host.secretOf(sessionId(epoch)));
+}
+
+async function keepsProcesses(host: Host, { start }: AwaitAgent, { state }: ProcessStatus): Promise<boolean> {
+  if (state === 'running') return false;
   return start?.task.gradedIn === 'same' && (await host.tasks.open(start.task)).keepProcesses;
 }
 

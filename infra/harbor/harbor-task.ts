@@ -11,7 +11,7 @@ import { type Grading, gradingFile, parseGrading } from './grading-file.ts';
 import { type McpServer, mcpServersOf } from './mcp-servers.ts';
 import { plainDockerfile } from './plain-dockerfile.ts';
 import { agentNetwork, buildNetwork, testNetwork } from './task-network.ts';
-import { describeSteps, readSteps, type StepFiles } from './task-steps.ts';
+import { type CollectCommand, collectOf, describeSteps, readSteps, type StepFiles } from './task-steps.ts';
 import { healthCheckOf, laterVersion, parseTaskToml, type TaskToml } from './task-toml.ts';
 
 /** A validated task directory in Harbor layout. */
@@ -20,6 +20,8 @@ export interface HarborTask extends GradedTask {
   readonly instruction: string;
   /** The beginning of a step, before its agent starts; null for a task that is one piece of work. */
   readonly begin: StepFiles['begin'] | null;
+  /** Commands that run in the agent's sandbox once the agent has ended. */
+  readonly collect: readonly CollectCommand[];
   /** The steps of a task that has several, in order. The task itself reads as its first one. */
   readonly steps: readonly StepFiles[];
   /** Files below `tools/`, for host tools. No sandbox gets them. */
@@ -37,7 +39,7 @@ export interface HarborTask extends GradedTask {
   readonly keepsOutside: boolean;
 }
 
-type Work = Pick<HarborTask, 'instruction' | 'tests' | 'solution' | 'testEnv' | 'begin'>;
+type Work = Pick<HarborTask, 'instruction' | 'tests' | 'solution' | 'testEnv' | 'collect' | 'begin'>;
 
 const defaults = { workdir: '/workspace', memoryMb: 2048, diskMb: 2048 } as const;
 
@@ -117,7 +119,7 @@ function wholeTask(tree: FileTree, toml: TaskToml): Work {
   if (instruction.trim() === '') throw malformed('instruction.md', 'the text of the task', 'an empty file');
   textOf(tree, 'tests/test.sh');
   const [tests, solution] = [subtree(tree, 'tests/'), subtree(tree, 'solution/')];
-  return { instruction, tests, solution, testEnv: toml.verifier.env, begin: null };
+  return { instruction, tests, solution, testEnv: toml.verifier.env, collect: collectOf(toml), begin: null };
 }
 
 /** Returns the task as one of its steps has it, or the task itself for none. Throws MalformedTask. */

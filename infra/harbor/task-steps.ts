@@ -10,6 +10,12 @@ import { healthCheckOf, type StepToml, type TaskToml } from './task-toml.ts';
  * and as a new agent. After each step, tests of its own run over all that was done until then.
  */
 
+/** A command that runs in the agent's sandbox once the agent has ended. */
+export interface CollectCommand {
+  readonly command: string;
+  readonly timeoutSec: number;
+}
+
 /** The content of one step. */
 export interface StepFiles {
   readonly instruction: string;
@@ -17,6 +23,7 @@ export interface StepFiles {
   /** The reference solution; empty unless each step has one. */
   readonly solution: FileTree;
   readonly testEnv: Readonly<Record<string, string>>;
+  readonly collect: readonly CollectCommand[];
   readonly begin: {
     /** Files that are put into the workdir. A `setup.sh` among them runs as the agent. */
     readonly workdir: FileTree;
@@ -40,12 +47,27 @@ export function readSteps(tree: FileTree, toml: TaskToml): readonly StepFiles[] 
       tests,
       solution: own.size > 0 ? own : shared.solution,
       testEnv: { ...toml.verifier.env, ...step.verifier.env },
+      collect: collectOf(toml, step),
       begin: { workdir: subtree(tree, `${directory}workdir/`), healthCheck: healthCheckOf(step.healthcheck) },
     };
   });
   // A reference solution of some steps only solves nothing.
   const isSolved = read.every(({ solution }) => solution.has('solve.sh'));
   return isSolved ? read : read.map((step) => ({ ...step, solution: new Map() }));
+}
+
+/** Returns the commands that collect after a step, or after a task that is one piece of work. Throws UnsupportedTask. */
+export function collectOf(
+  { verifier, agent }: Pick<TaskToml, 'verifier' | 'agent'>,
+  step?: StepToml,
+): readonly CollectCommand[] {
+  return [...verifier.collect, ...(step?.verifier.collect ?? [])].map(({ command, service, timeout_sec, user }) => {
+    if (service !== 'main') throw unsupported('verifier.collect', 'commands of the service main', service);
+    if ((user === 'root' || user === 0 || user === '0') && agent.user !== user) {
+      throw unsupported('verifier.collect', "the agent's account: set agent.user to root, too", 'the user root');
+    }
+    return { command, timeoutSec: timeout_sec };
+  });
 }
 
 /** Returns what a workflow knows of the steps of a task. */
@@ -99,7 +121,6 @@ function requireSupportedStep({ name, agent, verifier, min_reward: minReward }: 
   if (verifier.environment !== undefined) {
     reject('verifier.environment', "no such table: tests run in the task's own image", 'one');
   }
-  if (verifier.collect.length > 0) reject('verifier.collect', 'an empty list', `${verifier.collect.length} entries`);
   for (const [phase, own] of Object.entries({ agent, verifier })) {
     const { network_mode: mode = own.allowed_hosts && 'allowlist' } = own;
     if (mode !== undefined) reject(`${phase}.network_mode`, 'none, since the network is that of the whole task', mode);

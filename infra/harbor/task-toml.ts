@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { hostToolNames } from '../../workflows/contracts/host-tools.ts';
 import { describeIssue, integer, number } from '../../workflows/contracts/input.ts';
+import { collectMs } from '../../workflows/contracts/stage-limits.ts';
 import { mostTaskSteps } from '../../workflows/contracts/task.ts';
 import type { HealthCheck } from '../grading/task.ts';
 import { writtenServer } from './mcp-servers.ts';
@@ -19,6 +20,8 @@ const size = z
   .string()
   .regex(/^\d+(\.\d+)?\s*[MG]i?B?$/i, { error: 'expected a size such as "512M" or "2G"' })
   .transform((value) => Math.ceil(Number.parseFloat(value) * (/g/i.test(value) ? 1024 : 1)));
+
+const mostCollectSec = collectMs / 1000;
 
 const version = z
   .string({ error: 'expected a version such as "1.0"' })
@@ -62,6 +65,21 @@ const artifact = z.union([z.string(), z.looseObject({ source: z.string() }).tran
 
 const environmentMode = z.enum(['shared', 'separate'], { error: 'expected "shared" or "separate"' }).optional();
 
+/** Commands that run in the agent's sandbox when the agent has ended. */
+const collect = z
+  .array(
+    z.looseObject({
+      command: z.string({ error: 'expected a shell command' }).min(1),
+      service: z.string({ error: 'expected the name of a service' }).default('main'),
+      timeout_sec: number(1, mostCollectSec, 'seconds').default(60),
+      user,
+    }),
+  )
+  .refine((all) => all.reduce((sum, one) => sum + one.timeout_sec, 0) <= mostCollectSec, {
+    error: `expected time limits of ${mostCollectSec} seconds in all at most`,
+  })
+  .default([]);
+
 /** An entry of `steps`. */
 const step = z.looseObject({
   name: z
@@ -75,7 +93,7 @@ const step = z.looseObject({
       ...network,
       environment_mode: environmentMode,
       environment: table,
-      collect: z.array(z.unknown()).default([]),
+      collect,
     })
     .prefault({}),
   min_reward: z
@@ -104,7 +122,7 @@ const taskToml = z.looseObject({
       reward_weights: weights.optional(),
       environment_mode: environmentMode,
       environment: table,
-      collect: z.array(z.unknown()).default([]),
+      collect,
     })
     .prefault({}),
   environment: z
@@ -221,5 +239,4 @@ function rejectUnsupported({ environment, verifier }: TaskToml): void {
   if (verifier.environment !== undefined) {
     reject('verifier.environment', "no such table: tests run in the task's own image", 'one');
   }
-  if (verifier.collect.length > 0) reject('verifier.collect', 'an empty list', `${verifier.collect.length} entries`);
 }

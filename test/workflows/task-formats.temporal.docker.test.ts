@@ -44,6 +44,14 @@ healthcheck = { command = "python3 -c 'import urllib.request as r; r.urlopen(\\"
     solve: 'echo "$NAME $MODEL" >answer.txt',
     test: rewarding('[ "$(cat answer.txt)" = "Ada small" ] && [ "$TOLD" = Ada ]'),
   },
+  'what is collected from a service that the agent started': {
+    toml: `${environment}[verifier]\ncollect = [{ command = "python3 -c 'import urllib.request as r; print(r.urlopen(\\"http://127.0.0.1:8125/kept\\").read().decode())' >collected.txt", timeout_sec = 20.0 }, { command = "exit 3" }]\n`,
+    solve: `mkdir -p /tmp/served && echo here >/tmp/served/kept
+setsid python3 -m http.server 8125 --bind 127.0.0.1 --directory /tmp/served </dev/null >/dev/null 2>&1 &
+until python3 -c 'import urllib.request as r; r.urlopen("http://127.0.0.1:8125")' 2>/dev/null; do sleep 0.1; done
+`,
+    test: rewarding('grep -qx here collected.txt'),
+  },
   'several steps, of which each finds what the one before installed': {
     ...stepsTask({
       toml: `schema_version = "1.4"\n[agent]\nuser = "root"\n${environment}[grading]\nsandbox = "snapshot"\n`,

@@ -25,3 +25,6 @@ export const evaluationMarginMs = evaluationGraceMs + 300_000;
  * most one rollout of each placement queue waits so; the others wait on the server.
  */
 export const placementWaitMs = 100_000;
+
+/** The time of all commands that a task may run in its agent's sandbox once the agent has ended. */
+export const collectMs = 600_000;

@@ -98,6 +98,7 @@ export const workspaceTask = (workspace: FileTree, setup: readonly string[] = []
   build: null,
   instruction: 'none',
   begin: null,
+  collect: [],
   steps: [],
   toolFiles: new Map(),
   workspace,

@@ -205,12 +205,6 @@ const malformed: readonly (readonly [string, Readonly<Record<string, string | nu
     /artifacts: expected paths in the workdir \/workspace, .*, got \/logs\/artifacts\/b; \[grading\] sandbox = "snapshot"/,
   ],
   [
-    'collect commands',
-    { 'task.toml': '[environment]\ndocker_image = "x"\n[[verifier.collect]]\ncommand = "true"\n' },
-    'UnsupportedTask',
-    /verifier\.collect: expected an empty list, got 1 entries/,
-  ],
-  [
     'a TPU',
     { 'task.toml': '[environment]\ndocker_image = "x"\n[environment.tpu]\ntype = "v4"\n' },
     'UnsupportedTask',

@@ -115,7 +115,6 @@ it('refuses steps that are wrong, or that ask for more than temper does between 
     ],
     [two('agent = { network_mode = "public" }'), 'UnsupportedTask', /agent\.network_mode: .*got public in two/],
     [two('[steps.verifier.environment]'), 'UnsupportedTask', /verifier\.environment/],
-    [two('verifier = { collect = [{ command = "true" }] }'), 'UnsupportedTask', /verifier\.collect/],
     [
       two(''),
       'UnsupportedTask',
@@ -137,4 +136,27 @@ it('refuses steps that are wrong, or that ask for more than temper does between 
   ];
   for (const [text, type, message, options] of refused)
     assert.throws(() => read(text, options), { type, message }, text);
+});
+
+it('collects by the commands of the whole task, and then by those of the step', () => {
+  const task = read(`${steps}verifier = { collect = [{ command = "two", timeout_sec = 5 }] }\n`, {
+    tail: '[[verifier.collect]]\ncommand = "all"',
+  });
+  assert.deepEqual(ofStep(task, 1).collect, [{ command: 'all', timeoutSec: 60 }]);
+  assert.deepEqual(ofStep(task, 2).collect[1], { command: 'two', timeoutSec: 5 });
+});
+
+it('refuses commands that collect with other rights, elsewhere, or for longer than an agent is awaited', () => {
+  const collecting = (fields: string) => () =>
+    read('', { tail: `[[verifier.collect]]\ncommand = "true"\n${fields}`, others: { 'instruction.md': 'Do.' } });
+  assert.throws(collecting('user = "root"'), {
+    type: 'UnsupportedTask',
+    message: /set agent\.user to root, too, got the user root/,
+  });
+  assert.throws(collecting('service = "db"'), {
+    type: 'UnsupportedTask',
+    message: /commands of the service main, got db/,
+  });
+  assert.throws(collecting('timeout_sec = 601'), { type: 'MalformedTask', message: /collect/ });
+  assert.deepEqual(collecting('user = "app"')().collect, [{ command: 'true', timeoutSec: 60 }]);
 });

@@ -1,0 +1,36 @@
+import type { HarborTask } from '../../infra/harbor/harbor-task.ts';
+import type { Sandbox } from '../../infra/sandbox/sandbox.ts';
+import type { Task } from '../../workflows/contracts/task.ts';
+import { agentKeyOf } from './host.ts';
+
+interface Collecting {
+  readonly task: Task;
+  readonly files: Pick<HarborTask, 'collect' | 'env'>;
+  /** PATH of commands; null keeps the sandbox's own. */
+  readonly path: string | null;
+}
+
+/**
+ * Runs the commands by which a task keeps what is not in files, after the agent's end and under its account: they may run what it
+ * left. Repeatable. Returns a line for each that failed, which like in Harbor ends nothing.
+ */
+export async function collect(
+  sandbox: Sandbox,
+  { task, files, path }: Collecting,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const env = { ...files.env, ...(path !== null && { PATH: path }) };
+  const failures: string[] = [];
+  for (const [index, { command, timeoutSec }] of files.collect.entries()) {
+    const key = `${agentKeyOf(task.step)}-collect-${index + 1}`;
+    const argv = ['sh', '-c', command] as const;
+    await sandbox.start({ key, account: 'agent', cwd: task.workdir, argv: [...argv], env }, signal);
+    const status = await sandbox.wait(key, { timeoutMs: timeoutSec * 1000 }, signal);
+    if (status.state === 'running') await sandbox.kill(key);
+    const ended = status.state === 'exited' ? `exit code ${status.exitCode}` : 'no end in time';
+    if (status.state !== 'exited' || status.exitCode !== 0) {
+      failures.push(`verifier.collect: ${JSON.stringify(command.slice(0, 120))} ended with ${ended}`);
+    }
+  }
+  return failures;
+}
