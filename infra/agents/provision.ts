@@ -53,7 +53,7 @@ export async function provisionAgent(
   if (files.gradedIn === 'snapshot' && !provider.carriesChanges) {
     throw new TemperFailure(
       'UnsupportedTask',
-      `the tests of task ${task.id} get all that the agent changed in its sandbox (grading.sandbox = "snapshot"), which temper cannot carry out of ${provider.kind} sandboxes; use Docker or local sandboxes, or set it to "fresh"`,
+      `the tests of task ${task.id} get all that the agent changed in its sandbox (grading.sandbox = "snapshot"), which temper cannot carry out of ${provider.kind} sandboxes; use Docker, Kubernetes or local sandboxes, or set it to "fresh"`,
     );
   }
   const skills = { task: task.id, skillsDirectory: files.skillsDirectory };

@@ -17,8 +17,7 @@ export interface Need {
 export const gradings: Readonly<Record<HarborTask['gradedIn'], string>> = {
   fresh: 'a fresh sandbox, with the diff of the workdir',
   snapshot: 'a fresh sandbox, with all that the agent changed',
-  'snapshot-or-fresh':
-    'a fresh sandbox, with all that the agent changed in Docker and local sandboxes, and with the diff in others',
+  'snapshot-or-fresh': 'a fresh sandbox, with all that the agent changed, but in E2B with the diff of the workdir',
   same: "the agent's own sandbox, with all that the agent left there",
 };
 
@@ -46,7 +45,7 @@ export const needs = {
     isNeeded: ({ laterVersion }) => laterVersion !== null,
   },
   'a snapshot': {
-    what: 'their tests get all that the agent changed in its sandbox, or look outside its workdir: Docker or a local one',
+    what: 'their tests get all that the agent changed in its sandbox, or look outside its workdir: any but E2B',
     isNeeded: (task) =>
       task.gradedIn === 'snapshot' || (task.gradedIn === 'snapshot-or-fresh' && placeOutside(task) !== null),
     place: placeOutside,

@@ -66,13 +66,18 @@ const testTimeoutMs = 30_000;
 const snapshotBytes = 2 ** 26;
 const size = { cpus: 1, memoryMb: 512, diskMb: 256, pids: 128 } as const;
 
-export async function createPipeline(kind: SandboxKind): Promise<Pipeline> {
+/** The sandboxes of each kind but those that a test opens itself. */
+const providers: Readonly<Partial<Record<SandboxKind, OpenProvider>>> = {
+  docker: (stack) => createDockerProvider({ stack }),
+  local: (stack, home) => createLocalProvider({ root: join(home, 'boxes'), stack, spawner: createHelperSpawner() }),
+};
+
+export type OpenProvider = (stack: string, home: string) => SandboxProvider;
+
+export async function createPipeline(kind: SandboxKind, open = providers[kind]): Promise<Pipeline> {
   const stack = `adversarial-${process.pid}`;
   const home = await mkdtemp(join(tmpdir(), 'temper-adversarial-'));
-  const provider: SandboxProvider =
-    kind === 'docker'
-      ? createDockerProvider({ stack })
-      : createLocalProvider({ root: join(home, 'boxes'), stack, spawner: createHelperSpawner() });
+  const provider = open?.(stack, home) ?? assert.fail(`give the sandboxes of kind ${kind}`);
   const runtime = kind === 'local' ? await createRuntime({ cacheDir: join(home, 'cache') }).prepare() : null;
   const mounts = runtime === null ? [] : [{ ...runtime, readOnly: true as const }];
   const path = runtime === null ? null : `${runtimeTarget}/bin:/usr/bin:/bin`;

@@ -5,7 +5,7 @@ import { type HarborTask, readHarborTask } from '../../infra/harbor/harbor-task.
 import type { SandboxKind } from '../../workflows/contracts/sandbox-kinds.ts';
 import type { Snapshot } from '../../workflows/contracts/snapshot.ts';
 import { treeOf } from '../helpers/sandbox/workspaces.ts';
-import { createPipeline, type Pipeline, secret } from './pipeline.ts';
+import { createPipeline, type OpenProvider, type Pipeline, secret } from './pipeline.ts';
 
 /** A task whose tests get all that the agent changed. */
 export function carried(test: string, grading = '', agent = ''): HarborTask {
@@ -28,11 +28,11 @@ export function carried(test: string, grading = '', agent = ''): HarborTask {
 export const reward = 'echo 1 >/logs/verifier/reward.txt';
 
 /** Checks, in real sandboxes of a kind, what tests get of an agent's changes. */
-export function snapshotSuite(kind: SandboxKind): void {
+export function snapshotSuite(kind: SandboxKind, open?: OpenProvider): void {
   describe(`tests in a fresh ${kind} sandbox with all that the agent changed`, () => {
     let pipeline: Pipeline;
     before(async () => {
-      pipeline = await createPipeline(kind);
+      pipeline = await createPipeline(kind, open);
     });
     after(async () => {
       await pipeline?.[Symbol.asyncDispose]();

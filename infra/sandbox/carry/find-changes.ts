@@ -49,7 +49,7 @@ export async function findChanges(
   for await (const { path, type, mark, names } of scan(scope, opened)) {
     if (baseline?.get(path) === mark) continue;
     changed += 1;
-    if (changed > mostFiles) return { listings: [], added: [], tooMany: true, entries };
+    if (changed > mostFiles || names.length > mostFiles) return { listings: [], added: [], tooMany: true, entries };
     const isNew = baseline !== null && !baseline.has(path);
     if (isNew && baseline.has(dirname(path))) added.push(path);
     if (!isNew && type === 'directory') listings.push({ directory: path, names });

@@ -1,5 +1,5 @@
 import { type BigIntStats, chmodSync, lstatSync, opendirSync } from 'node:fs';
-import { isWithinAny } from '../changes.ts';
+import { isWithinAny, mostCarriedFiles } from '../changes.ts';
 
 // This file also runs in Pods, from its text, so it imports no package.
 
@@ -45,23 +45,50 @@ export type OpenedModes = Map<string, number>;
  * Paths are used as they are, because nothing runs that could replace a directory by a link meanwhile.
  */
 export function* scanFiles(scope: CarryScope, opened: OpenedModes | null): Iterable<FoundFile> {
-  const waiting = scope.starts.map((path) => ({ path, device: undefined as bigint | undefined }));
-  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-    const { path, device } = next;
-    if (path.length > longestPath || isWithinAny(path, scope.fixed)) continue;
-    const stat = reach(() => lstatSync(scope.root + path, { bigint: true }));
-    const type = stat && typeOf(stat);
-    if (!stat || !type) continue;
-    if (type !== 'directory') {
-      if (isTheirs(stat, type, scope.uid)) yield { path, type, stat, mark: markOf(stat), names: [] };
-      continue;
+  for (const start of scope.starts) {
+    const found = look(scope, start, null, opened);
+    if (found === null) continue;
+    if (found.isTheirs) yield found.file;
+    const open: OpenDirectory[] = [openDirectory(found.file)];
+    for (let at = open.at(-1); at !== undefined; at = open.at(-1)) {
+      const name = at.names[at.next];
+      at.next += 1;
+      if (name === undefined) open.pop();
+      else {
+        const inside = look(scope, `${at.path === '/' ? '' : at.path}/${name}`, at.device, opened);
+        if (inside === null) continue;
+        if (inside.isTheirs) yield inside.file;
+        if (inside.file.type === 'directory') open.push(openDirectory(inside.file));
+      }
     }
-    // What is mounted belongs to someone else.
-    if (device !== undefined && stat.dev !== device) continue;
-    const names = namesIn(scope, path, stat, opened) ?? [];
-    if (isTheirs(stat, type, scope.uid)) yield { path, type, stat, mark: markOf(stat), names };
-    for (const name of names) waiting.push({ path: path === '/' ? `/${name}` : `${path}/${name}`, device: stat.dev });
   }
+}
+
+/** A directory whose files are being looked at. */
+interface OpenDirectory {
+  readonly path: string;
+  readonly device: bigint;
+  readonly names: readonly string[];
+  next: number;
+}
+
+const openDirectory = ({ path, stat, names }: FoundFile): OpenDirectory => ({ path, device: stat.dev, names, next: 0 });
+
+/** Looks at one file. Returns null for what is left out: fixed paths, other types, and directories of another device. */
+function look(
+  scope: CarryScope,
+  path: string,
+  device: bigint | null,
+  opened: OpenedModes | null,
+): { readonly file: FoundFile; readonly isTheirs: boolean } | null {
+  if (path.length > longestPath || isWithinAny(path, scope.fixed)) return null;
+  const stat = reach(() => lstatSync(scope.root + path, { bigint: true }));
+  const type = stat && typeOf(stat);
+  if (!stat || !type) return null;
+  // What is mounted belongs to someone else.
+  if (type === 'directory' && device !== null && stat.dev !== device) return null;
+  const names = type === 'directory' ? (namesIn(scope, path, stat, opened) ?? []) : [];
+  return { file: { path, type, stat, mark: markOf(stat), names }, isTheirs: isTheirs(stat, type, scope.uid) };
 }
 
 const isTheirs = (stat: BigIntStats, type: FoundFile['type'], uid: number): boolean =>
@@ -92,12 +119,12 @@ export function openTo({ root }: CarryScope, path: string, { mode }: BigIntStats
   reach(() => chmodSync(root + path, Number((mode & 0o7777n) | ownerMayAll)));
 }
 
-/** Lists a directory one name after another, since there may be millions. */
+/** Lists a directory one name after another, since there may be millions: a few more than are carried will do. */
 function listNames(directory: string): readonly string[] {
   const names: string[] = [];
   const open = opendirSync(directory);
   try {
-    for (let entry = open.readSync(); entry !== null; entry = open.readSync()) {
+    for (let entry = open.readSync(); entry !== null && names.length <= mostCarriedFiles; entry = open.readSync()) {
       if (!entry.name.includes(unreadable)) names.push(entry.name);
     }
   } finally {

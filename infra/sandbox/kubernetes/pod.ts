@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { V1Pod, V1Volume, V1VolumeMount } from '@kubernetes/client-node';
 import { SandboxFailure } from '../failure.ts';
-import { flatLabels, flatSpec } from '../labels.ts';
+import { flatLabels, flatSpec, labelsOf } from '../labels.ts';
 import { requireName } from '../names.ts';
-import type { SandboxSpec } from '../sandbox.ts';
+import type { SandboxInfo, SandboxSpec } from '../sandbox.ts';
 import { keeperId, uidOf } from '../shell/accounts.ts';
 import { keeperDirectory } from '../shell/scripts.ts';
 import { drop, programsDirectory, readyFile } from './keeper/program.ts';
@@ -45,6 +45,16 @@ const hash = (text: string): string => createHash('sha256').update(text).digest(
 
 /** Returns the name of the sandbox of a Pod. */
 export const sandboxName = (pod: V1Pod): string | undefined => pod.metadata?.annotations?.[nameAnnotation];
+
+/** Returns the sandbox of a Pod; undefined if temper did not make it. */
+export function infoOf(pod: V1Pod): SandboxInfo | undefined {
+  const labels = labelsOf(pod.metadata?.annotations ?? {});
+  const name = sandboxName(pod);
+  if (labels === undefined || name === undefined) return undefined;
+  const createdAtMs = Number(pod.metadata?.creationTimestamp ?? 0);
+  const running = pod.status?.phase === 'Running' && pod.metadata?.deletionTimestamp === undefined;
+  return { name, kind: 'kubernetes', labels, createdAtMs, running };
+}
 
 /** Describes the Pod of a sandbox, with further labels. */
 export function describePod(

@@ -12,11 +12,12 @@ import type {
 } from '../sandbox.ts';
 import { createReports } from '../shell/reports.ts';
 import { createShellSandbox } from '../shell/sandbox.ts';
+import { createCarriedChanges } from './carried-changes.ts';
 import { apiStatus, type Cluster, callApi, openCluster, orIfMissing, unmade } from './client.ts';
 import { type Connection, connect } from './connection.ts';
 import { describeCluster } from './describe.ts';
 import { arrivalOf, lossOf } from './explain.ts';
-import { describePod, labelValue, podName, sandboxName, stackLabel } from './pod.ts';
+import { describePod, infoOf, labelValue, podName, sandboxName, stackLabel } from './pod.ts';
 import { createPodChanges, type FollowedPod, type PodChanges } from './pod-changes.ts';
 import { ensureNoNetwork } from './rights.ts';
 import { defaultKubernetesSettings, type KubernetesOptions, type KubernetesSettings } from './settings.ts';
@@ -43,7 +44,7 @@ class KubernetesProvider implements SandboxProvider {
   readonly programs = 'image';
   readonly sharesProcesses = true;
   readonly givesRoot = false;
-  readonly carriesChanges = false;
+  readonly carriesChanges = true;
   readonly channels = ['stream'] as const;
   readonly #stack: string;
   readonly #settings: KubernetesSettings;
@@ -252,7 +253,8 @@ class KubernetesProvider implements SandboxProvider {
         return loss;
       },
     });
-    return createShellSandbox({ kind: this.kind, shell, labels, spec, reports: this.#reports.of(uid) });
+    const changes = createCarriedChanges(shell);
+    return createShellSandbox({ kind: this.kind, shell, labels, spec, reports: this.#reports.of(uid), changes });
   }
 
   /** Returns the connection to a Pod. One that is broken is opened again. */
@@ -280,15 +282,6 @@ class KubernetesProvider implements SandboxProvider {
     this.#connections.delete(uid);
     connection?.then((open) => open.close()).catch(() => undefined);
   }
-}
-
-function infoOf(pod: V1Pod): SandboxInfo | undefined {
-  const labels = labelsOf(pod.metadata?.annotations ?? {});
-  const name = sandboxName(pod);
-  if (labels === undefined || name === undefined) return undefined;
-  const createdAtMs = Number(pod.metadata?.creationTimestamp ?? 0);
-  const running = pod.status?.phase === 'Running' && pod.metadata?.deletionTimestamp === undefined;
-  return { name, kind: 'kubernetes', labels, createdAtMs, running };
 }
 
 function foreignPod(name: string): SandboxFailure {

@@ -14,7 +14,8 @@ const tools = `${programsDirectory}/keeper`;
 const loader = `${tools}/ld.so`;
 /** The program that drops capabilities. It and Node run with their own loader and libraries, so that any image will do. */
 export const drop = [loader, '--library-path', `${tools}/lib:${runtime}/lib`, `${tools}/setpriv`] as const;
-const node = [loader, '--library-path', `${runtime}/lib`, `${runtime}/bin/node`] as const;
+/** Node with its own loader and libraries. */
+export const node = [loader, '--library-path', `${runtime}/lib`, `${runtime}/bin/node`] as const;
 const heapMb = 48;
 
 /** The keeper's capabilities: to become an account, to end its processes, and to take all of this from what it starts. */

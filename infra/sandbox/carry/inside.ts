@@ -1,0 +1,66 @@
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { CarriedEntry } from '../changes.ts';
+import { applyChanges } from './apply-changes.ts';
+import { packBaseline, unpackBaseline } from './baseline.ts';
+import { findChanges, noteFiles, startsOf } from './find-changes.ts';
+import { type EntryFrame, encodeChanges, type FirstFrame, headerOf, readFrames } from './frames.ts';
+import type { CarryScope } from './scan.ts';
+
+// Runs in a Pod as the agent, whose rights bound what it reads and writes, from its text.
+//
+//     inside <JSON of InsideRequest>
+
+/** The work of one process: its input and output are the baseline, packed, or frames of changes. */
+export interface InsideRequest {
+  readonly do: 'note' | 'read' | 'write';
+  readonly scope: CarryScope;
+  readonly mostFiles: number;
+}
+
+/** The result of a write, as JSON. */
+export interface WriteResult {
+  readonly refusal: string | null;
+}
+
+const request: InsideRequest = JSON.parse(process.argv[1] ?? '');
+const { scope } = request;
+
+async function note(): Promise<void> {
+  await send([packBaseline(await noteFiles(scope))]);
+}
+
+async function read(): Promise<void> {
+  const pieces: Buffer[] = [];
+  for await (const piece of process.stdin) pieces.push(piece);
+  const packed = Buffer.concat(pieces);
+  const baseline = packed.length === 0 ? null : unpackBaseline(packed);
+  const starts = baseline === null ? scope.starts : startsOf(baseline);
+  const { entries, ...first } = await findChanges({ ...scope, starts }, baseline, request.mostFiles);
+  await send(encodeChanges(first, first.tooMany ? none() : entries()));
+}
+
+async function write(): Promise<void> {
+  const frames = readFrames(process.stdin);
+  const { listings, added } = (await frames.next()) as FirstFrame;
+  async function* entries(): AsyncIterable<CarriedEntry> {
+    for (;;) {
+      const found = (await frames.next()) as EntryFrame | { readonly end: true };
+      if ('end' in found) return;
+      yield { header: headerOf(found), content: frames.content(found.size) };
+    }
+  }
+  const result: WriteResult = { refusal: await applyChanges(scope, { listings, added, entries: entries() }) };
+  // The sender of the rest would take the end of this process for a broken connection.
+  await frames.skipRest();
+  await send([Buffer.from(JSON.stringify(result))]);
+}
+
+const send = (bytes: Iterable<Buffer> | AsyncIterable<Buffer>): Promise<void> =>
+  pipeline(Readable.from(bytes), process.stdout);
+
+async function* none(): AsyncIterable<CarriedEntry> {
+  // Nothing is carried of too much.
+}
+
+await { note, read, write }[request.do]();
