@@ -6,7 +6,7 @@ export interface Mount {
   readonly source: string;
   readonly target: string;
   /** `none` is a bind. */
-  readonly type: 'none' | 'tmpfs' | 'proc';
+  readonly type: 'none' | 'tmpfs' | 'devpts' | 'proc';
   readonly options: readonly string[];
 }
 

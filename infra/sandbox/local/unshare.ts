@@ -13,10 +13,11 @@ import { type SystemViews, sandboxViews, systemViews, type View } from './views.
 const oldRoot = '/mnt';
 const rootDevices = ['null', 'zero', 'full', 'random', 'urandom', 'tty'].map((name) => `/dev/${name}`);
 
-const ownDirectories = ['/etc', '/logs', '/run', '/var', '/proc', '/dev', '/dev/shm', oldRoot];
+const ownDirectories = ['/etc', '/logs', '/run', '/var', '/proc', '/dev', '/dev/shm', '/dev/pts', oldRoot];
 const standardStreams = ['stdin', 'stdout', 'stderr'];
 const deviceLinks = [
   { target: '/proc/self/fd', path: '/dev/fd' },
+  { target: 'pts/ptmx', path: '/dev/ptmx' },
   ...standardStreams.map((name, fd) => ({ target: `/proc/self/fd/${fd}`, path: `/dev/${name}` })),
 ];
 
@@ -45,6 +46,8 @@ exec "$@"
 /** Makes the first child the namespace's pid 1. unshare's own --fork would report a killed child as exit code 1. */
 const forkInit = '"$@"; exit $?';
 const sharedMemory = ['mode=1777', 'size=64m', 'nosuid', 'nodev'];
+/** Pseudo-terminals of the sandbox's own, few of those that the kernel has for all. */
+const terminals = ['newinstance', 'max=64', 'ptmxmode=0666', 'mode=0620', 'nosuid', 'noexec'];
 
 const tools = ['unshare', 'mount', 'umount', 'pivot_root', 'ip', 'hostname'];
 
@@ -96,6 +99,7 @@ function tableOf(first: string, views: readonly View[], at: string): string {
       bindTree({ source, target: join(at, target) }, { access: writable ? 'rw' : 'ro', host }),
     ),
     { source: 'temper', target: join(at, '/dev/shm'), type: 'tmpfs', options: sharedMemory },
+    { source: 'temper', target: join(at, '/dev/pts'), type: 'devpts', options: terminals },
     { source: 'proc', target: join(at, '/proc'), type: 'proc', options: ['nosuid', 'nodev', 'noexec'] },
   ]);
 }

@@ -92,6 +92,14 @@ function foregroundContract({ signal, make }: Bench): void {
     assert.equal(String(result.stderr), 'done\n');
   });
 
+  it('has pseudo-terminals of its own', async () => {
+    const sandbox = await make('terminals');
+    const argv = sh('script -qec "tty; test -t 0 -a -t 1 && ls /dev/pts" /dev/null');
+    const { exitCode, stdout } = await sandbox.exec({ ...foreground, account: 'agent', argv }, signal);
+    assert.equal(exitCode, 0, String(stdout));
+    assert.deepEqual(String(stdout).split(/\s+/).slice(0, 3), ['/dev/pts/0', '0', 'ptmx']);
+  });
+
   it('shows no environment in an argument list', async () => {
     const sandbox = await make('secret');
     const argv = sh('cat /proc/[0-9]*/cmdline | tr "\\0" " "');
