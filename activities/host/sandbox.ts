@@ -1,6 +1,6 @@
 import { Context } from '@temporalio/activity';
 import type { AgentSpec } from '../../infra/agents/agent.ts';
-import { createLoaderCheck } from '../../infra/agents/loader-check.ts';
+import { createImageCheck } from '../../infra/agents/image-check.ts';
 import { provisionAgent } from '../../infra/agents/provision.ts';
 import { grantNetwork } from '../../infra/egress/grant-network.ts';
 import type { EgressPlaces } from '../../infra/egress/places.ts';
@@ -24,7 +24,7 @@ import type { Host } from './host.ts';
 import { channelAmong, networkMounts, policiesInSandbox } from './network.ts';
 
 export function createProvisioning(host: Host): Pick<HostActivities, 'provisionSandbox'> {
-  const requireLoader = createLoaderCheck();
+  const requireOfImage = createImageCheck();
   const channels = createChannels(host.gatewaySockets);
   return {
     provisionSandbox: ({ epoch, run, task, agent, sandbox, lifetimeMs }) =>
@@ -62,7 +62,7 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
             ...((spec.usesModel || isNetworked) && { channel }),
           };
           const retried = info.attempt > 1;
-          return provisionAgent({ owner: host, provider, spec, request, files, retried, requireLoader }, ending);
+          return provisionAgent({ owner: host, provider, spec, request, files, retried, requireOfImage }, ending);
         };
         const late = new TemperFailure(
           'SandboxUnavailable',

@@ -26,6 +26,8 @@ export interface AgentSpec<Shape extends z.ZodRawShape = z.ZodRawShape> {
   readonly mcpTransports?: readonly McpTransport[];
   /** A file that the image must contain because the agent's program depends on it; default: none. */
   readonly loader?: string;
+  /** Programs of which the image must have one, because the agent starts it; default: none. */
+  readonly programs?: readonly string[];
   /**
    * The agent's own options: a schema with a description per option. Agents that call the model have the common ones
    * (options.ts) as well.

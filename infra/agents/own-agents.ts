@@ -57,6 +57,7 @@ const shape = z.looseObject(
     takesHostTools: boolean.optional(),
     sandboxes: z.array(oneOf(sandboxKinds), { error: 'expected a list of kinds of sandbox' }).min(1).optional(),
     loader: z.string({ error: 'expected a path' }).optional(),
+    programs: z.array(z.string(), { error: 'expected a list of the names of programs' }).optional(),
     skills: z.string({ error: 'expected a path' }).optional(),
     mcpTransports: z.array(oneOf(['stdio', 'http', 'sse']), { error: 'expected a list of transports' }).optional(),
     options: z

@@ -7,7 +7,7 @@ import { ensureSandbox } from '../sandbox/ensure-sandbox.ts';
 import type { SandboxKind, SandboxProvider } from '../sandbox/sandbox.ts';
 import { type SandboxOwner, type SandboxRequest, sandboxSpec } from '../sandbox/sandbox-request.ts';
 import type { AgentSpec } from './agent.ts';
-import type { LoaderCheck } from './loader-check.ts';
+import type { ImageCheck } from './image-check.ts';
 import { requireMcpServers } from './mcp-servers.ts';
 import { placeSkills, requireSkills } from './skills.ts';
 
@@ -19,7 +19,7 @@ export interface AgentProvisioning {
   readonly files: GradedTask & Pick<HarborTask, 'skillsDirectory' | 'mcpServers'>;
   /** Whether an earlier activity attempt may have left the sandbox half set up. */
   readonly retried: boolean;
-  readonly requireLoader: LoaderCheck;
+  readonly requireOfImage: ImageCheck;
 }
 
 export interface ProvisionedSandbox {
@@ -34,7 +34,7 @@ export interface ProvisionedSandbox {
 
 /** Makes the sandbox of an agent, with the task's workspace at its base commit. Throws UnsupportedTask and SetupFailed. */
 export async function provisionAgent(
-  { owner, provider, spec, request, files, retried, requireLoader }: AgentProvisioning,
+  { owner, provider, spec, request, files, retried, requireOfImage }: AgentProvisioning,
   signal: AbortSignal,
 ): Promise<ProvisionedSandbox> {
   const { name, image, task } = request;
@@ -63,7 +63,7 @@ export async function provisionAgent(
   if (retried) await provider.remove(name);
   const asked = sandboxSpec(owner, { ...request, files: workspaceFiles(files, task.workdir) });
   const sandbox = await ensureSandbox(provider, asked, signal);
-  await requireLoader({ sandbox, provider, spec, image }, signal);
+  await requireOfImage({ sandbox, provider, spec, image }, signal);
   if (files.ownWorkdir) await requireOwnWorkdir(sandbox, task, signal);
   const { baseCommit } = await prepareWorkspace(
     sandbox,
