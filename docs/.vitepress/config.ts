@@ -13,6 +13,7 @@ const guides = [
   ['Schedules', 'schedules'],
   ['Grade again', 'regrade'],
   ['Agents', 'agents'],
+  ['The terminal agent', 'terminal-agent'],
   ['OpenEnv', 'openenv'],
   ['Grading', 'grading'],
   ['Costs and budgets', 'costs'],

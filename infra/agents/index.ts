@@ -13,6 +13,7 @@ import { type OwnAgent, ownSpecs } from './own-agents.ts';
 import { createPackages } from './packages.ts';
 import { createPi } from './pi.ts';
 import { createRuntime, runScript } from './runtime.ts';
+import { createTerminal } from './terminal.ts';
 
 export interface Agents {
   readonly names: readonly string[];
@@ -38,6 +39,7 @@ export function createAgents({ cacheDir, own = [] }: AgentsDependencies): Agents
   const packages = createPackages({ cacheDir });
   const siblings: readonly AgentSpec[] = [
     createMini({ runtime }),
+    createTerminal({ runtime }),
     createClaudeCode({ runtime, packages }),
     createCodex({ runtime, packages }),
     createOpencode({ runtime, packages }),

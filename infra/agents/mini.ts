@@ -17,6 +17,9 @@ const stops: Readonly<Record<number, StopReason>> = {
   [exits.tokenBudget]: 'token-budget',
 };
 
+/** The reason why one of temper's own agents stopped. */
+export const stopOfExit = (exitCode: number): StopReason => stops[exitCode] ?? 'crashed';
+
 const [firstTool = 'submit', ...otherTools] = tools.map(({ name }) => name);
 const toolName = z.enum([firstTool, ...otherTools], {
   error: `expected one of ${[firstTool, ...otherTools].join(', ')}`,
@@ -59,6 +62,6 @@ export function createMini({ runtime }: { readonly runtime: Runtime }): AgentSpe
         files: new Map([[instructionFile, { mode: 0o600, bytes: new TextEncoder().encode(instruction) }]]),
       };
     },
-    stopReason: (exitCode) => stops[exitCode] ?? 'crashed',
+    stopReason: stopOfExit,
   };
 }

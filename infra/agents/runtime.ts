@@ -12,7 +12,7 @@ import type { SandboxMount } from '../sandbox/mount.ts';
  *
  *     bin/node    the binary, which depends on C and C++ libraries
  *     bin/run     runs it with the libraries and the loader in lib/ instead of the image's own
- *     programs/   relay, bridge and mini as plain JavaScript
+ *     programs/   relay, bridge, mini and terminal as plain JavaScript
  */
 export interface Runtime {
   /** Prepares the directory unless this host has it, and returns its mount. Concurrent callers and processes share one. */
@@ -33,7 +33,7 @@ export const runProgram = (program: Program, args: readonly string[]): readonly 
   runScript(programEntry(program), args);
 export const programEntry = (program: Program): string => `${runtimeTarget}/programs/${program}/main.js`;
 
-const programs = ['relay', 'bridge', 'mini'] as const;
+const programs = ['relay', 'bridge', 'mini', 'terminal'] as const;
 export type Program = (typeof programs)[number];
 
 /** Version of the directory's layout; raise it with every change of the layout. */

@@ -1,5 +1,5 @@
 import type { Workspace } from './bash.ts';
-import { exits } from './exits.ts';
+import { exits, exitsByCode } from './exits.ts';
 import { type AssistantMessage, type Message, type Model, ModelError } from './model.ts';
 import { reminder, systemPrompt } from './prompt.ts';
 import { callTool, type Tool } from './tools.ts';
@@ -8,7 +8,7 @@ import { callTool, type Tool } from './tools.ts';
 export interface Work {
   readonly instruction: string;
   readonly model: Model;
-  readonly tools: readonly Tool[];
+  readonly tools: readonly Tool<Workspace>[];
   readonly workspace: Workspace;
   readonly maxTurns: number;
   /** Writes one line to the agent's log. */
@@ -17,13 +17,6 @@ export interface Work {
 
 /** Consecutive replies without a tool call that end the run. */
 const maxIdleReplies = 2;
-
-/** Error codes of the gateway that end the run with an exit code of their own. */
-const exitCodes: Readonly<Record<string, number>> = {
-  context_length_exceeded: exits.contextOverflow,
-  turn_limit: exits.turnLimit,
-  token_budget: exits.tokenBudget,
-};
 
 /** Runs the loop and returns mini's exit code. */
 export async function work(task: Work): Promise<number> {
@@ -35,7 +28,7 @@ export async function work(task: Work): Promise<number> {
     return await converse(task, messages);
   } catch (error) {
     if (!(error instanceof ModelError)) throw error;
-    const code = exitCodes[error.code];
+    const code = exitsByCode[error.code];
     if (code === undefined) throw error;
     task.log(`ends: ${error.message}`);
     return code;

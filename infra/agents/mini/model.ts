@@ -36,7 +36,8 @@ export class ModelError extends Error {
 export interface ModelOptions {
   readonly baseUrl: string;
   readonly secret: string;
-  readonly tools: readonly object[];
+  /** Default: none. */
+  readonly tools?: readonly object[];
 }
 
 /** The relay itself retries while no gateway is reachable, so a few attempts are enough here. */

@@ -2,14 +2,14 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { runBash, type Workspace } from './bash.ts';
 
-/** A tool that the model may call. Its failure is reported to the model and never ends the rollout. */
-export interface Tool {
+/** A tool that the model may call, in a place to work. Its failure is reported to the model and never ends the rollout. */
+export interface Tool<Place = unknown> {
   readonly name: string;
   readonly description: string;
   /** The JSON schema of its arguments. */
   readonly schema: ArgumentSchema;
   /** Returns the text for the model; null ends the agent's work. */
-  run(given: ReadonlyMap<string, unknown>, workspace: Workspace): Promise<string | null>;
+  run(given: ReadonlyMap<string, unknown>, place: Place): Promise<string | null>;
 }
 
 export interface ArgumentSchema {
@@ -59,9 +59,9 @@ const submit: OwnTool = {
   run: async () => null,
 };
 
-export const tools: readonly Tool[] = [bash, edit, submit].map(ownTool);
+export const tools: readonly Tool<Workspace>[] = [bash, edit, submit].map(ownTool);
 
-function ownTool({ name, description, parameters, run }: OwnTool): Tool {
+function ownTool({ name, description, parameters, run }: OwnTool): Tool<Workspace> {
   const properties = Object.entries(parameters).map(([key, text]) => [key, { type: 'string', description: text }]);
   return {
     name,
@@ -81,16 +81,16 @@ function ownTool({ name, description, parameters, run }: OwnTool): Tool {
 }
 
 /** Describes a tool in the form of the Chat Completions API. */
-export const describeTool = ({ name, description, schema }: Tool) => ({
+export const describeTool = ({ name, description, schema }: Pick<Tool, 'name' | 'description' | 'schema'>) => ({
   type: 'function',
   function: { name, description, parameters: schema },
 });
 
 /** Runs one tool call. An invalid call or a failing tool becomes the text for the model; null ends the agent's work. */
-export async function callTool(
-  offered: readonly Tool[],
+export async function callTool<Place>(
+  offered: readonly Tool<Place>[],
   call: { readonly name: string; readonly arguments: string },
-  workspace: Workspace,
+  place: Place,
 ): Promise<string | null> {
   const tool = offered.find(({ name }) => name === call.name);
   if (tool === undefined) {
@@ -98,9 +98,7 @@ export async function callTool(
   }
   const args = readArguments(call.arguments);
   if (typeof args === 'string') return `error: ${args}`;
-  return tool
-    .run(args, workspace)
-    .catch((error: unknown) => `error: ${error instanceof Error ? error.message : error}`);
+  return tool.run(args, place).catch((error: unknown) => `error: ${error instanceof Error ? error.message : error}`);
 }
 
 function readArguments(text: string): ReadonlyMap<string, unknown> | string {

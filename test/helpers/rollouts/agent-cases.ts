@@ -2,6 +2,8 @@
 export interface AgentCase {
   readonly agent: string;
   readonly calls: readonly { readonly name: string; readonly arguments: object }[];
+  /** The number of the last calls by which it ends; 0 if it ends with a text. */
+  readonly ends: number;
   /** The number of model calls beside the conversation, for example for a title. */
   readonly sideTurns: number;
   /** The name that it gives to a host tool. */
@@ -31,6 +33,20 @@ export const agentCases: readonly AgentCase[] = [
       { name: 'bash', arguments: { command: `sed -i 's|\\*\\*=|/=|' stock.js` } },
       { name: 'submit', arguments: {} },
     ],
+    ends: 1,
+    sideTurns: 0,
+    hostTool: (tool) => tool,
+    passesKeyOn: false,
+  },
+  {
+    agent: 'terminal?commands=tools',
+    calls: [
+      { name: 'terminal', arguments: { keystrokes: `${look}\n`, duration: 30 } },
+      { name: 'terminal', arguments: { keystrokes: `sed -i 's|\\*\\*=|/=|' stock.js\n`, duration: 30 } },
+      { name: 'task_complete', arguments: {} },
+      { name: 'task_complete', arguments: {} },
+    ],
+    ends: 2,
     sideTurns: 0,
     hostTool: (tool) => tool,
     passesKeyOn: false,
@@ -42,6 +58,7 @@ export const agentCases: readonly AgentCase[] = [
       { name: 'edit', arguments: { path: 'stock.js', edits: [{ oldText: wrong, newText: right }] } },
       { name: 'bash', arguments: { command: look } },
     ],
+    ends: 0,
     sideTurns: 0,
     hostTool: (tool) => tool,
     passesKeyOn: true,
@@ -54,6 +71,7 @@ export const agentCases: readonly AgentCase[] = [
       { name: 'Edit', arguments: { file_path: '/workspace/stock.js', old_string: wrong, new_string: right } },
       { name: 'Bash', arguments: { command: look, description: 'Look' } },
     ],
+    ends: 0,
     sideTurns: 0,
     hostTool: (tool) => `mcp__temper__${tool}`,
     passesKeyOn: true,
@@ -65,6 +83,7 @@ export const agentCases: readonly AgentCase[] = [
       { name: 'exec_command', arguments: { cmd: `apply_patch <<'PATCH'\n${patch}PATCH` } },
       { name: 'exec_command', arguments: { cmd: look } },
     ],
+    ends: 0,
     sideTurns: 0,
     hostTool: (tool) => `mcp__temper__${tool}`,
     passesKeyOn: false,
@@ -76,6 +95,7 @@ export const agentCases: readonly AgentCase[] = [
       { name: 'edit', arguments: { filePath: '/workspace/stock.js', oldString: wrong, newString: right } },
       { name: 'bash', arguments: { command: look, description: 'Look' } },
     ],
+    ends: 0,
     sideTurns: 1,
     hostTool: (tool) => `temper_${tool}`,
     passesKeyOn: true,

@@ -28,6 +28,8 @@ export interface AgentRollouts {
   readonly provider: SandboxProvider;
   /** Runs a rollout and waits for its end. */
   roll(request: RolloutRequest): Promise<AgentRollout>;
+  /** Ends the workers, whose agents continue, and starts others. */
+  replaceWorkers(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -76,21 +78,23 @@ export async function startAgentRollouts(
     stackKeys: [stackKey],
     sockets,
   } = gateway.options;
-  const workers = await startTestWorkers({
-    server,
-    home,
-    provider,
-    cacheDir: cacheDirectory(process.env),
-    ...(channel !== undefined && { channel }),
-    network,
-    ...(taskRoot !== undefined && { taskRoots: [join(home, taskRoot)] }),
-    gateway: { gatewaySockets: sockets, secretOf: (session) => secretOf(stackKey, session) },
-    sessions: createTraceActivities(gateway.control, async () => undefined),
-    upstream: gateway.control.upstream,
-  });
+  const startWorkers = () =>
+    startTestWorkers({
+      server,
+      home,
+      provider,
+      cacheDir: cacheDirectory(process.env),
+      ...(channel !== undefined && { channel }),
+      network,
+      ...(taskRoot !== undefined && { taskRoots: [join(home, taskRoot)] }),
+      gateway: { gatewaySockets: sockets, secretOf: (session) => secretOf(stackKey, session) },
+      sessions: createTraceActivities(gateway.control, async () => undefined),
+      upstream: gateway.control.upstream,
+    });
+  let workers = await startWorkers();
   return {
     home,
-    store: workers.store,
+    store,
     gateway,
     provider,
     async roll(request) {
@@ -101,9 +105,13 @@ export async function startAgentRollouts(
       });
       sandbox = agentSandboxName({ rollout: handle.firstExecutionRunId, epoch: 1 });
       const result: RolloutResult = await handle.result();
-      const log = result.agentLog === null ? '' : String(await workers.store.get(result.agentLog.digest));
+      const log = result.agentLog === null ? '' : String(await store.get(result.agentLog.digest));
       const events = gateway.events.filter((event) => JSON.stringify(event).includes(result.rollout));
       return { result, log, sandbox, evidence: `${JSON.stringify(result)}\n${log}\n${JSON.stringify(events)}` };
+    },
+    async replaceWorkers() {
+      await workers.close();
+      workers = await startWorkers();
     },
     async close() {
       await workers.close();

@@ -47,10 +47,12 @@ it('every agent that calls a model requires a gateway', () => {
   }
 });
 
-it("each of mini's exit codes has its own stop reason, and any other code is a crash", () => {
-  const { stopReason } = agents.get('mini');
-  assert.deepEqual(
-    [0, 10, 11, 12, 13, 1, 137].map((code) => stopReason(code)),
-    ['submitted', 'exited', 'turn-limit', 'context-overflow', 'token-budget', 'crashed', 'crashed'],
-  );
+it("each exit code of temper's own agents has its own stop reason, and any other code is a crash", () => {
+  for (const name of ['mini', 'terminal']) {
+    const { stopReason } = agents.get(name);
+    assert.deepEqual(
+      [0, 10, 11, 12, 13, 1, 137].map((code) => stopReason(code)),
+      ['submitted', 'exited', 'turn-limit', 'context-overflow', 'token-budget', 'crashed', 'crashed'],
+    );
+  }
 });

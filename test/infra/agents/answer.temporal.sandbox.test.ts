@@ -46,8 +46,16 @@ describe('a task that is judged by an answer', () => {
 
   const answering = (answer: string) => ({ name: 'answer', arguments: { answer } });
   const submit = { name: 'submit', arguments: {} };
+  const look = { name: 'terminal', arguments: { keystrokes: 'cat notes.txt\n', duration: 30 } };
+  const complete = { name: 'task_complete', arguments: {} };
   const cases = [
     { title: 'by its last answer', agent: 'mini', calls: [answering('41'), answering('42'), submit], reward: 1 },
+    {
+      title: 'by its answer, handed in when the task is complete',
+      agent: 'terminal?commands=tools',
+      calls: [look, answering('42'), complete, complete],
+      reward: 1,
+    },
     { title: 'as unsolved without one', agent: 'mini', calls: [submit], reward: 0 },
     { title: 'by that of the reference solution', agent: 'oracle', calls: [], reward: 1 },
   ] as const;

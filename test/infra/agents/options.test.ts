@@ -122,6 +122,7 @@ it('OpenCode and Pi get tools and arguments by their own means', () => {
 for (const [name, options, message] of [
   ['nop', { tools: ['bash'] }, /unknown field tools; nop has no options/],
   ['mini', { tools: ['bash', 'web'] }, /tools\.1: expected one of bash, edit, submit, got "web"/],
+  ['terminal', { commands: 'xml' }, /commands: expected text or tools, got "xml"/],
   ['mini', { toolTimeoutSec: 0 }, /toolTimeoutSec: expected a whole number of seconds from 1 to 86400, got 0/],
   [
     'mini',
@@ -160,7 +161,7 @@ it('refuses a variable that is named like a secret without printing its value', 
 it('an agent with host tools finds them in its own configuration, without the secret in it, and keeps them beside chosen tools', () => {
   const start = { ...context, hostTools: ['submit'] };
   const url = 'http://127.0.0.1:8080/mcp';
-  for (const agent of ['mini', 'pi', 'claude-code', 'codex', 'opencode']) {
+  for (const agent of ['mini', 'terminal', 'pi', 'claude-code', 'codex', 'opencode']) {
     const configured = (one: AgentStart): string => {
       const { argv, env, files } = agents.get(agent).command(one);
       const { TEMPER_HOST_TOOLS = '' } = env;

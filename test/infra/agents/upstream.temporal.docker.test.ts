@@ -64,7 +64,7 @@ describe('an unmodified agent with an upstream model', () => {
       const { result, log, evidence } = await rollouts.roll(request);
       assert.deepEqual([result.outcome, result.reward, result.stop], ['scored', 1, 'submitted'], evidence);
       const { trace } = result;
-      const turns = one.calls.length + (one.agent === 'mini' ? 0 : 1) + one.sideTurns;
+      const turns = one.calls.length + (one.ends > 0 ? 0 : 1) + one.sideTurns;
       assert.deepEqual([trace?.turns, trace?.segments, trace?.sampledTokens], [turns, 0, turns * 10], evidence);
       assert.deepEqual(trace?.upstream, { name: 'others', model: 'large' });
       assert.deepEqual([trace?.counts?.forks, trace?.counts?.branches.main], [one.sideTurns, 1], evidence);

@@ -1,0 +1,122 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { closeSync, constants, mkdtempSync, openSync, rmSync } from 'node:fs';
+import { Socket } from 'node:net';
+import { join } from 'node:path';
+import type { Size } from './grid.ts';
+
+/** A shell at a terminal. */
+export interface Pty {
+  write(text: string): void;
+  /** Whether the shell has ended. */
+  readonly ended: boolean;
+  /** Ends the shell's terminal. */
+  kill(): void;
+}
+
+export interface PtyOptions {
+  readonly size: Size;
+  readonly workdir: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** A directory for a moment's files. */
+  readonly directory: string;
+  readonly onData: (bytes: Buffer) => void;
+  readonly onEnd: () => void;
+}
+
+/** Programs that can open a terminal, one of which the image must have. */
+export const ptyPrograms = ['script', 'python3'] as const;
+
+/** The command of a terminal. `-ixon`: Ctrl-S would stop the output without a sign of it. */
+const start = ({ rows, columns }: Size): string =>
+  `stty sane rows ${rows} cols ${columns} -ixon; SHELL=$(command -v bash || command -v sh); export SHELL; exec "$SHELL"`;
+
+/** Runs $1 at a terminal. Node can open none without native code, and nearly each image has one of these programs. */
+const open = `
+command -v script >/dev/null && SHELL=/bin/sh exec script -qfc "$1" /dev/null
+command -v python3 >/dev/null && exec python3 -c 'import pty, sys; pty.spawn(["/bin/sh", "-c", sys.argv[1]])' "$1"
+echo 'expected script or python3 in the image, got neither'; exit 127
+`;
+
+/** A pause after much output, so that a command that prints without end leaves the processor to others. */
+const pause = { bytes: 16_384, ms: 4 } as const;
+
+/**
+ * Starts a shell at a terminal. It is connected by two FIFOs that it holds open itself, so that it outlives this process with
+ * all that runs at the terminal: tests may need a server that the agent has started there.
+ */
+export function startPty({ size, workdir, environment, directory, onData, onEnd }: PtyOptions): Pty {
+  const { theirs, ours } = openFifos(directory);
+  const child = spawn('/bin/sh', ['-c', open, 'sh', start(size)], {
+    cwd: workdir,
+    env: environment,
+    detached: true,
+    stdio: [theirs.input, theirs.output, theirs.output],
+  });
+  closeSync(theirs.input);
+  closeSync(theirs.output);
+  let ended = false;
+  const input = new Socket({ fd: ours.input, readable: false, writable: true });
+  const output = new Socket({ fd: ours.output, readable: true, writable: false });
+  output.on('data', (bytes) => {
+    onData(bytes);
+    if (bytes.length < pause.bytes) return;
+    output.pause();
+    setTimeout(() => output.resume(), pause.ms);
+  });
+  const end = (): void => {
+    if (ended) return;
+    ended = true;
+    input.destroy();
+    // What the shell wrote last may not have been read yet.
+    setTimeout(() => {
+      output.destroy();
+      onEnd();
+    }, lastOutputMs);
+  };
+  child.once('exit', end);
+  child.once('error', end);
+  input.once('error', end);
+  output.once('error', end);
+  child.unref();
+  return {
+    write(text) {
+      if (!ended) input.write(text);
+    },
+    get ended() {
+      return ended;
+    },
+    kill: () => killGroup(child),
+  };
+}
+
+const lastOutputMs = 50;
+
+interface Ends {
+  readonly input: number;
+  readonly output: number;
+}
+
+/** Opens two FIFOs twice, since only this process's ends must not block, and removes their names. */
+function openFifos(directory: string): { readonly theirs: Ends; readonly ours: Ends } {
+  const at = mkdtempSync(join(directory, '.temper-terminal-'));
+  const paths = { input: join(at, 'input'), output: join(at, 'output') };
+  try {
+    execFileSync('mkfifo', ['-m', '600', paths.input, paths.output]);
+    const both = (flags: number): Ends => ({
+      input: openSync(paths.input, flags),
+      output: openSync(paths.output, flags),
+    });
+    return { theirs: both(constants.O_RDWR), ours: both(constants.O_RDWR | constants.O_NONBLOCK) };
+  } finally {
+    rmSync(at, { recursive: true, force: true });
+  }
+}
+
+function killGroup({ pid }: ChildProcess): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch {
+    // It has ended already.
+  }
+}

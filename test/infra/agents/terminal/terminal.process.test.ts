@@ -1,0 +1,200 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { exits } from '../../../../infra/agents/mini/exits.ts';
+import { createProxy } from '../../../../infra/agents/relay/proxy.ts';
+import { createSocketRoute } from '../../../../infra/agents/relay/socket-route.ts';
+import { readKeys } from '../../../../infra/agents/terminal/keys.ts';
+import { instructionFile, main, variables } from '../../../../infra/agents/terminal/main.ts';
+import { openTerminal, type Terminal } from '../../../../infra/agents/terminal/terminal.ts';
+import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
+import { startTestGateway } from '../../../helpers/gateway/gateway.ts';
+import { until } from '../../../helpers/until.ts';
+
+/** A time in which what is waited for happens on any machine. */
+const long = 60_000;
+const plain = { PS1: '$ ', PATH: process.env.PATH };
+
+describe('a terminal', () => {
+  let home: string;
+  let terminal: Terminal;
+  before(async () => {
+    home = await mkdtemp(join(tmpdir(), 'temper-terminal-'));
+    terminal = await openTerminal({ workdir: home, directory: home, environment: { ...plain, HOME: home } });
+  });
+  after(async () => {
+    terminal?.close();
+    await rm(home, { recursive: true, force: true });
+  });
+
+  const type = async (keystrokes: string, waitMs = long): Promise<string> => {
+    await terminal.type(readKeys(keystrokes), waitMs);
+    return terminal.show();
+  };
+  /** Types, and waits for a text that no prompt follows. */
+  const typeUntil = async (keystrokes: string, pattern: RegExp): Promise<string> => {
+    let seen = await type(keystrokes, 50);
+    return until(async () => {
+      seen += await type('', 50);
+      return pattern.test(seen) ? seen : null;
+    });
+  };
+
+  it('waits for the end of a command, and shows its output alone', async () => {
+    await type('true\n');
+    const before = performance.now();
+    assert.match(await type('sleep 0.6; echo do""ne; false\n'), /[$#] sleep 0\.6; echo do""ne; false\ndone\n.*[$#]$/s);
+    assert.ok(performance.now() - before > 500);
+    assert.match(await type('cd / && pwd\necho $?\ncd -\n'), /pwd\n\/\n.*\n0\n.*\n\//s);
+  });
+
+  it('leaves no file of its own', async () => {
+    assert.deepEqual(await readdir(home), []);
+  });
+
+  it('types into a program until the end of its input', async () => {
+    await typeUntil('cat >typed.txt\n', /cat >typed\.txt$/);
+    await typeUntil('one "line"\nand $another\n', /\$another$/);
+    await type('C-d');
+    assert.equal(await readFile(join(home, 'typed.txt'), 'utf8'), 'one "line"\nand $another\n');
+  });
+
+  it('converses with an interpreter', async () => {
+    await typeUntil('python3 -i -q\n', />>>/);
+    await typeUntil('def f(n):\n    return n * 7\n\nf(6)\n', /\n42\n>>>/);
+    assert.match(await type('exit()\n'), /[$#]$/);
+  });
+
+  it('shows a full-screen program, which asks the terminal for its size', async () => {
+    const script =
+      'import curses;s=curses.initscr();s.addstr(*[v-1 for v in s.getmaxyx()][:0],"at the top");s.addstr(39,150,"edge");s.refresh();s.getch();curses.endwin()';
+    await writeFile(join(home, 'screen.py'), script);
+    const seen = await typeUntil('python3 screen.py\n', /edge/);
+    assert.match(seen, /\[the screen of a full-screen program.*\]\nat the top\n/);
+    assert.match(await type('q'), /[$#]$/);
+  });
+
+  it('interrupts a command that prints without end', async () => {
+    await type('yes\n', 300);
+    assert.match(await type('C-c'), /\^C\n.*[$#]$/);
+    const before = performance.now();
+    assert.match(await type('sleep 1000\n', 200), /sleep 1000$/);
+    assert.match(await type('C-c'), /\^C\n.*[$#]$/);
+    assert.ok(performance.now() - before < long);
+  });
+
+  it('takes a long text, also while no program reads it', async () => {
+    const lines = Array.from({ length: 2000 }, (_, line) => `the line ${line} of a long file\n`).join('');
+    assert.match(await type(`cat >long.txt <<'END'\n${lines}END\nwc -l long.txt\n`), /\n2000 long\.txt\n.*[$#]$/);
+    assert.equal(await readFile(join(home, 'long.txt'), 'utf8'), lines);
+    await type('sleep 1000\n', 100);
+    await type('x'.repeat(100_000), 100);
+    await type('C-c');
+    assert.match(await type('\necho $((6 * 7))\n'), /\n42\n/);
+  });
+
+  it('opens a new shell after the end of one', async () => {
+    assert.match(await type('exit\n'), /exit\n\n\[the shell has ended; the next keystrokes go to a new one\]$/);
+    assert.match(await type('echo a""gain\n'), /\nagain\n.*[$#]$/);
+  });
+});
+
+describe('the agent terminal', () => {
+  /** Runs the agent against a policy that says these replies. */
+  async function play(replies: readonly string[], settings: Readonly<Record<string, string>> = {}) {
+    const engine = createScriptedEngine({
+      script: (_, index) => ({ kind: 'say', ids: gateway.model.tokens.encode(`${replies[index]}<|im_end|>`) }),
+    });
+    await using gateway = await startTestGateway(engine);
+    const home = await mkdtemp(join(tmpdir(), 'temper-terminal-'));
+    const relay = createProxy(createSocketRoute({ directory: gateway.options.sockets.agents, retryMs: 1_000 }));
+    try {
+      relay.listen(0, '127.0.0.1');
+      await once(relay, 'listening');
+      const { port } = relay.address() as AddressInfo;
+      const secret = await gateway.open('a.1');
+      await writeFile(join(home, instructionFile), 'Fix it.');
+      const code = await main({
+        ...plain,
+        HOME: home,
+        [variables.baseUrl]: `http://127.0.0.1:${port}`,
+        [variables.secret]: secret,
+        [variables.workdir]: home,
+        [variables.maxTurns]: '20',
+        [variables.commands]: 'text',
+        ...settings,
+      });
+      const prompts = engine.requests.map(({ tokenIds }) => gateway.model.tokens.decode(tokenIds));
+      const file = await readFile(join(home, 'made.txt'), 'utf8').catch(() => null);
+      return { code, prompts, last: prompts.at(-1) ?? '', file, secret };
+    } finally {
+      relay.closeAllConnections();
+      relay.close();
+      await rm(home, { recursive: true, force: true });
+    }
+  }
+  const typing = (...keystrokes: readonly string[]): string =>
+    JSON.stringify({ commands: keystrokes.map((one) => ({ keystrokes: one, duration: 20 })) });
+  const done = '{"commands": [], "task_complete": true}';
+  const call = (name: string, given: object = {}): string =>
+    `<tool_call>\n${JSON.stringify({ name, arguments: given })}\n</tool_call>`;
+  const leave = typing('exit\n');
+
+  it('types what a text says, and ends when the model says twice in a row that the task is complete', async () => {
+    const { code, prompts, last, file, secret } = await play([
+      `I look.\n\`\`\`json\n${typing('env\n')}\n\`\`\``,
+      done,
+      typing('echo fixed >made.txt\n'),
+      `${done} Bye.`,
+      leave.replace('}]', '}], "task_complete": true'),
+    ]);
+    assert.deepEqual([code, prompts.length, file], [exits.submitted, 5, 'fixed\n']);
+    assert.match(prompts[0] ?? '', /Fix it\.\n\nThe terminal:\n.*[$#]/);
+    assert.ok(!prompts[0]?.includes('<tools>'));
+    assert.equal(last.split('Is all of the task done?').length, 3);
+    assert.ok(last.includes('HOME='), 'expected the terminal to show its environment');
+    for (const hidden of [secret, ...Object.values(variables)]) assert.ok(!last.includes(hidden), hidden);
+    for (const [index, prompt] of prompts.slice(1).entries()) assert.ok(prompt.startsWith(prompts[index] ?? '?'));
+  });
+
+  it('runs calls of its tools, together with commands as text', async () => {
+    const { code, prompts, last, file } = await play(
+      [
+        call('terminal', { keystrokes: 'echo fixed >made.txt\n', duration: 20 }),
+        call('terminal', { keys: 'ls' }),
+        call('bash', { command: 'ls' }),
+        typing('cat made.txt\n'),
+        call('task_complete'),
+        leave.replace('}]', '}], "task_complete": true'),
+      ],
+      { [variables.commands]: 'tools' },
+    );
+    assert.deepEqual([code, prompts.length, file], [exits.submitted, 6, 'fixed\n']);
+    assert.ok(prompts[0]?.includes('<tools>') && prompts[0].includes('"keystrokes"'));
+    assert.match(last, /error: keystrokes: expected a text, got nothing/);
+    assert.match(last, /error: expected one of terminal, task_complete, got "bash"/);
+    assert.match(last, /[$#] cat made\.txt\nfixed\n/);
+  });
+
+  it('tells the model what is wrong with a reply, and ends after five that say nothing', async () => {
+    const { code, prompts, last } = await play([
+      leave,
+      'Hello.',
+      '{"commands": [{"keystrokes": "ls',
+      ' ',
+      '{}',
+      'Bye.',
+    ]);
+    assert.deepEqual([code, prompts.length], [exits.exited, 6]);
+    assert.match(last, /error: the reply has no JSON object with "commands"\nNothing was typed\./);
+    assert.match(last, /error: the JSON cannot be read: expected the end of a text, but it ends there/);
+  });
+
+  it('ends at its turn limit', async () => {
+    assert.equal((await play([leave], { [variables.maxTurns]: '1' })).code, exits.turnLimit);
+  });
+});
