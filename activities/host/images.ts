@@ -1,4 +1,4 @@
-import { prepareImage } from '../../infra/sandbox/prepare-image.ts';
+import { prepareSandbox } from '../../infra/sandbox/prepare-image.ts';
 import { joinAtBoundary } from '../boundary.ts';
 import type { ImageActivities } from '../interfaces/host.ts';
 import { sandboxChoice } from './choice.ts';
@@ -12,7 +12,8 @@ export function createImageActivities(host: Host): ImageActivities {
         const choice = sandboxChoice(host.agent(agent), sandbox);
         const provider = await host.choose(choice, task, { filesInImage: files.workspace.size === 0 });
         const images = { store: host.store, provider };
-        return { image: await prepareImage(images, { task, files }, report, signal) };
+        const { image } = await prepareSandbox(images, { task, files }, report, signal);
+        return { image };
       }),
   };
 }

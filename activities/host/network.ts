@@ -1,5 +1,5 @@
 import { Context } from '@temporalio/activity';
-import { networkVariables } from '../../infra/agents/network-variables.ts';
+import { networkVariablesFor } from '../../infra/agents/network-variables.ts';
 import { channelVariable, egressDirectory } from '../../infra/agents/relay/protocol.ts';
 import { throughEgress } from '../../infra/agents/relay.ts';
 import { grantNetwork } from '../../infra/egress/grant-network.ts';
@@ -101,8 +101,8 @@ export const channelAmong = (
   channels: readonly [ChannelKind, ...ChannelKind[]],
 ): ChannelKind => (channels.includes(channel) ? channel : channels[0]);
 
-const networkedBy = (channel: ChannelKind): NetworkedCommands => ({
-  env: { ...networkVariables, [channelVariable]: channel },
+const networkedBy = (channel: ChannelKind, task: Pick<Task, 'services'>): NetworkedCommands => ({
+  env: { ...networkVariablesFor(task), [channelVariable]: channel },
   through: (argv) => {
     const [program = '', ...args] = throughEgress(argv);
     return [program, ...args];
@@ -127,7 +127,7 @@ export const createTestNetworks =
     return {
       mounts,
       channel,
-      commands: networkedBy(channel),
+      commands: networkedBy(channel, task),
       carry(opened, account) {
         held = createChannels(host.gatewaySockets)[channel].hold(opened, {
           session: null,

@@ -8,7 +8,7 @@ import { createChannels } from '../../infra/gateway/channel/index.ts';
 import { needOf } from '../../infra/machine/fit.ts';
 import { removeEverywhere } from '../../infra/sandbox/index.ts';
 import { mergeMounts } from '../../infra/sandbox/mount.ts';
-import { prepareImage } from '../../infra/sandbox/prepare-image.ts';
+import { prepareSandbox } from '../../infra/sandbox/prepare-image.ts';
 import type { SandboxKind, SandboxMount } from '../../infra/sandbox/sandbox.ts';
 import type { SandboxRequest } from '../../infra/sandbox/sandbox-request.ts';
 import { withTimeLimit } from '../../infra/time-limit.ts';
@@ -36,7 +36,8 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
         const choice = sandboxChoice(spec, sandbox);
         const provider = await host.choose(choice, task, { filesInImage: files.workspace.size === 0, lifetimeMs });
         host.admission.expect(needOf(task, provider.kind));
-        const image = await prepareImage({ store: host.store, provider }, { task, files }, report, signal);
+        const preparing = { store: host.store, provider };
+        const { image, beside } = await prepareSandbox(preparing, { task, files }, report, signal);
         const name = agentSandboxName(epoch);
 
         const provision = async (ending: AbortSignal) => {
@@ -53,6 +54,7 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
             run,
             task,
             image,
+            beside,
             purpose: 'agent',
             sweep,
             share,

@@ -1,9 +1,10 @@
 import { ApplicationFailure, Context } from '@temporalio/activity';
 import type { AgentCommand } from '../../infra/agents/agent.ts';
-import { networkVariables } from '../../infra/agents/network-variables.ts';
+import { networkVariablesFor } from '../../infra/agents/network-variables.ts';
 import { channelVariable, holdVariable } from '../../infra/agents/relay/protocol.ts';
 import { throughEgress } from '../../infra/agents/relay.ts';
 import { blamingBrokenPrograms } from '../../infra/sandbox/broken-programs.ts';
+import { loopbackPorts } from '../../infra/sandbox/loopback-ports.ts';
 import type { StartRequest } from '../../infra/sandbox/sandbox.ts';
 import { homeOf } from '../../infra/sandbox/shell/accounts.ts';
 import { withTimeLimit } from '../../infra/time-limit.ts';
@@ -11,14 +12,16 @@ import { type AgentProgress, readAgentProgress } from '../../workflows/contracts
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { sessionId } from '../../workflows/contracts/ids.ts';
 import { startAttempts, startMs } from '../../workflows/contracts/stage-limits.ts';
+import type { Task } from '../../workflows/contracts/task.ts';
 import { atBoundary } from '../boundary.ts';
 import type { StartAgent } from '../interfaces/host.ts';
 import { beginStep, blamingEarlierStep } from './begin-step.ts';
 import { type AgentSandbox, agentKeyOf, attachAgentSandbox, type Host } from './host.ts';
 import { hasNetwork } from './network.ts';
 
-/** The gateway's address inside the sandbox, where the relay listens; see infra/agents. */
-const gatewayUrl = 'http://127.0.0.1:8080';
+/** Returns the gateway's address inside the sandbox, where the relay listens; see infra/agents. */
+const gatewayUrl = ({ services }: Pick<Task, 'services'>): string =>
+  `http://127.0.0.1:${services === undefined ? loopbackPorts.gateway : loopbackPorts.gatewayBesideServices}`;
 /** The delay of the first report. It is a write at the server, which an agent that has ended by then does not need. */
 const firstReportMs = 1000;
 
@@ -52,7 +55,7 @@ export async function startAgent(host: Host, input: StartAgent & Pick<AgentSandb
     env: {
       ...taskEnv,
       ...(path !== null && { PATH: path }),
-      ...(isNetworked && networkVariables),
+      ...(isNetworked && networkVariablesFor(task)),
       ...command.env,
       ...(channel !== undefined && { [channelVariable]: channel, [holdVariable]: String(host.holdMs) }),
     },
@@ -70,7 +73,7 @@ export async function agentCommand(host: Host, input: Omit<StartAgent, 'kind'>):
   return spec.command({
     instruction,
     workdir: task.workdir,
-    baseUrl: spec.usesModel ? gatewayUrl : null,
+    baseUrl: spec.usesModel ? gatewayUrl(task) : null,
     secret: spec.usesModel ? host.secretOf(sessionId(epoch)) : null,
     maxTurns,
     contextLength,

@@ -1,7 +1,9 @@
+import type { Task } from '../../workflows/contracts/task.ts';
+import { loopbackPorts } from '../sandbox/loopback-ports.ts';
 import { egressVariable } from './relay/protocol.ts';
 
 /** The loopback address in the sandbox at which the relay takes connections to the outside. */
-const address = '127.0.0.1:8118';
+const address = `127.0.0.1:${loopbackPorts.egress}`;
 /** The sandbox itself, where the relay serves the gateway. */
 const direct = 'localhost,127.0.0.1,::1';
 
@@ -18,3 +20,9 @@ export const networkVariables: Readonly<Record<string, string>> = {
   HTTPS_PROXY: `http://${address}`,
   NO_PROXY: direct,
 };
+
+/** Returns these variables for a task: its services, which are in the sandbox, need no proxy either. */
+export function networkVariablesFor({ services = [] }: Pick<Task, 'services'>): Readonly<Record<string, string>> {
+  const near = [direct, ...services.map(({ name }) => name)].join(',');
+  return { ...networkVariables, no_proxy: near, NO_PROXY: near };
+}

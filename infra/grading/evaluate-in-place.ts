@@ -4,7 +4,7 @@ import { preparationMs } from '../../workflows/contracts/stage-limits.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
 import { blamingBrokenPrograms } from '../sandbox/broken-programs.ts';
 import { SandboxFailure, wasEndedInside } from '../sandbox/failure.ts';
-import { prepareImage } from '../sandbox/prepare-image.ts';
+import { prepareSandbox } from '../sandbox/prepare-image.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import { withTimeLimit } from '../time-limit.ts';
 import { withAnswer } from './answer.ts';
@@ -63,8 +63,8 @@ export async function evaluateInPlace(
   const blames = found.invalidReward !== null || found.missing.length > 0 || lacksHosts;
   if (!blames) return found.verdict;
   const provider = await host.choose(kind, task, { filesInImage: files.workspace.size === 0 });
-  const image = await prepareImage({ store: host.store, provider }, { task, files }, report, signal);
-  const evaluation = { ...input, number, provider, files, image, solve: false };
+  const prepared = await prepareSandbox({ store: host.store, provider }, { task, files }, report, signal);
+  const evaluation = { ...input, number, provider, files, ...prepared, solve: false };
   // The tests cannot run again: they have changed the agent's sandbox.
   await requireHosts(host, evaluation, found, signal);
   return attribute(host, evaluation, found, signal);

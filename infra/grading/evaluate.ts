@@ -10,9 +10,10 @@ import { SandboxFailure, wasEndedInside } from '../sandbox/failure.ts';
 import type { BuildContext, ReportImage } from '../sandbox/image.ts';
 import type { Providers } from '../sandbox/index.ts';
 import { mergeMounts } from '../sandbox/mount.ts';
-import { prepareImage } from '../sandbox/prepare-image.ts';
+import { contentOf, type PreparedSandbox, prepareSandbox } from '../sandbox/prepare-image.ts';
 import type { SandboxKind, SandboxMount, SandboxProvider } from '../sandbox/sandbox.ts';
 import { type SandboxOwner, sandboxSpec } from '../sandbox/sandbox-request.ts';
+import type { Beside, TaskService } from '../sandbox/service.ts';
 import { sha256 } from '../store/files.ts';
 import type { Store } from '../store/store.ts';
 import { withTimeLimit } from '../time-limit.ts';
@@ -30,7 +31,10 @@ import { type VerdictCache, verdictKey } from './verdict-cache.ts';
 import { prepareWorkspace, workspaceFiles } from './workspace/prepare-workspace.ts';
 
 /** A graded task together with the content of its image. */
-type EvaluatedTask = GradedTask & { readonly build: BuildContext | null };
+type EvaluatedTask = GradedTask & {
+  readonly build: BuildContext | null;
+  readonly beside: Beside<TaskService> | null;
+};
 
 /** The parts of a host that an evaluation uses. */
 export interface EvaluationHost extends SandboxOwner {
@@ -71,10 +75,10 @@ export async function evaluate(
   const lifetimeMs = input.timeoutMs + evaluationMarginMs;
   const choice = input.snapshot?.kind ?? input.sandbox;
   const provider = await host.choose(choice, task, { filesInImage: files.workspace.size === 0, lifetimeMs });
-  const image = await prepareImage({ store: host.store, provider }, { task, files }, report, signal);
-  const evaluation = { ...input, number, provider, files, image, solve: false };
+  const prepared = await prepareSandbox({ store: host.store, provider }, { task, files }, report, signal);
+  const evaluation = { ...input, number, provider, files, ...prepared, solve: false };
   if (input.reuseVerdict !== true) return evaluateUncached(host, evaluation, signal);
-  const key = verdictKey({ ...input, imageId: await provider.imageId(image), kind: provider.kind });
+  const key = verdictKey({ ...input, imageId: await contentOf(provider, prepared), kind: provider.kind });
   const known = key === null ? null : await host.verdicts.find(key);
   if (known !== null) return known;
   const verdict = await evaluateUncached(host, evaluation, signal);
@@ -89,12 +93,10 @@ const needsItsSandbox = (id: string): TemperFailure =>
     `the tests of task ${id} run in the agent's own sandbox (grading.sandbox = "same"), which no one keeps; a diff alone cannot be graded by them`,
   );
 
-export interface Evaluation extends EvaluationRequest {
+export interface Evaluation extends EvaluationRequest, PreparedSandbox {
   readonly number: number;
   readonly provider: SandboxProvider;
   readonly files: EvaluatedTask;
-  /** The image that its sandboxes are made from. */
-  readonly image: string;
   /** Whether the reference solution is applied before the diff. */
   readonly solve: boolean;
 }
@@ -231,7 +233,7 @@ async function judge(
   name: string,
   signal: AbortSignal,
 ): Promise<Judged> {
-  const { epoch, run, task, diff, snapshot, timeoutMs, provider, files, image, network } = input;
+  const { epoch, run, task, diff, snapshot, timeoutMs, provider, files, image, beside, network } = input;
   const { workdir, diskMb } = task;
   const spec = sandboxSpec(host, {
     name,
@@ -239,6 +241,7 @@ async function judge(
     run,
     task,
     image,
+    beside,
     purpose: 'evaluation',
     sweep: false,
     expiresAtMs: Date.now() + timeoutMs + evaluationMarginMs,

@@ -8,6 +8,8 @@ export interface TaskParts {
   readonly instruction: string;
   /** The name of the image, or the files to build it from: a `Dockerfile` and its context. */
   readonly image: string | FileTree;
+  /** More files of `environment/`, of services beside the sandbox. */
+  readonly environment?: FileTree;
   readonly workdir: string;
   /** Absolute paths to delete from the image. */
   readonly remove?: readonly string[];
@@ -68,6 +70,7 @@ export function harborFiles(parts: TaskParts): FileTree {
     ['task.toml', text(toml)],
     ['instruction.md', text(`${parts.instruction.trimEnd()}\n`)],
     ...(typeof parts.image === 'string' ? [] : prefixed('environment', parts.image)),
+    ...prefixed('environment', parts.environment),
     ...prefixed('environment/workspace', parts.workspace),
     ...prefixed('tests', parts.tests),
     ...prefixed('solution', parts.solution),

@@ -1,10 +1,13 @@
 import { posix } from 'node:path';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
+import type { MainContainer } from '../compose/main-container.ts';
 import type { GradedTask } from '../grading/task.ts';
 import { type FileTree, subtree } from '../sandbox/file-tree.ts';
 import { type BuildContext, imageName } from '../sandbox/image.ts';
+import type { Beside, TaskService } from '../sandbox/service.ts';
 import { builtImageName, readBuildContext } from './build-context.ts';
+import { readComposeFile } from './compose-file.ts';
 import { type Dockerfile, readDockerfile } from './dockerfile.ts';
 import { entrypointOf } from './entrypoint.ts';
 import { type Grading, gradingFile, parseGrading } from './grading-file.ts';
@@ -28,6 +31,8 @@ export interface HarborTask extends GradedTask {
   readonly toolFiles: FileTree;
   /** The build of the image, or null when the image has a name. */
   readonly build: BuildContext | null;
+  /** The containers beside its sandboxes; null if there are none. */
+  readonly beside: Beside<TaskService> | null;
   readonly grading: Grading | null;
   /** The directory in the sandbox with the skills of the agent, or null. */
   readonly skillsDirectory: string | null;
@@ -52,33 +57,30 @@ export function readHarborTask(tree: FileTree): HarborTask {
   const steps = readSteps(tree, toml);
   const work = steps[0] ?? wholeTask(tree, toml);
   const { environment } = toml;
-  rejectCompose(tree);
+  const { main, beside } = readComposeFile(subtree(tree, 'environment/'), toml);
   const network = agentNetwork(toml);
   const dockerfile = tree.has('environment/Dockerfile')
     ? readDockerfile(plainDockerfile(textOf(tree, 'environment/Dockerfile')).source)
     : null;
-  const workdir = environment.workdir ?? dockerfile?.workdir ?? dockerfile?.workspaceTarget ?? defaults.workdir;
-  const { reward_weights: rewardWeights = null } = toml.verifier;
+  const workdir =
+    environment.workdir ?? main.workdir ?? dockerfile?.workdir ?? dockerfile?.workspaceTarget ?? defaults.workdir;
   const grading = tree.has(gradingFile) ? parseGrading(textOf(tree, gradingFile)) : null;
-  if (grading !== null && rewardWeights !== null) {
-    throw malformed(
-      'task.toml',
-      `no verifier.reward_weights, since tests with a ${gradingFile} write no reward`,
-      'some',
-    );
-  }
-  const entrypoint = entrypointOf(environment.entrypoint, dockerfile?.entrypoint ?? null);
+  const rewardWeights = weightsOf(toml, grading);
+  const entrypoint = entrypointOfMain(main, environment.entrypoint, dockerfile);
   const files = subtree(tree, 'environment/workspace/');
-  const gradedIn = gradedInOf(toml, { logged: grading !== null, hasEntrypoint: entrypoint !== null, files });
+  const kind = { logged: grading !== null, hasEntrypoint: entrypoint !== null, hasServices: beside !== null, files };
+  const gradedIn = gradedInOf(toml, kind);
   requireSeparable(toml, workdir);
   const ofTests = testNetwork(toml, { judgedByLog: grading !== null });
-  const named = environment.docker_image ?? unmodifiedBase(dockerfile);
+  const named = environment.docker_image ?? (dockerfile === null ? main.image : null) ?? unmodifiedBase(dockerfile);
   const build = named === null ? readBuild(tree, toml) : null;
   return {
     description: {
       ...(build === null ? nameOf(named ?? '') : { image: builtImageName(build), imageFrom: 'dockerfile' as const }),
       workdir,
       ...limitsOf(toml),
+      ...main.limits,
+      ...(beside !== null && { services: beside.services.map(limitsOfService) }),
       ...(gradedIn !== 'fresh' && { gradedIn }),
       ...(asRoot(toml) && { user: 'root' as const }),
       ...(toml.tools.host.length > 0 && { hostTools: toml.tools.host }),
@@ -91,6 +93,7 @@ export function readHarborTask(tree: FileTree): HarborTask {
     steps,
     toolFiles: subtree(tree, 'tools/'),
     build,
+    beside,
     entrypoint,
     healthCheck: healthCheckOf(environment.healthcheck),
     skillsDirectory: environment.skills_dir === undefined ? null : posix.resolve(workdir, environment.skills_dir),
@@ -99,7 +102,7 @@ export function readHarborTask(tree: FileTree): HarborTask {
     remove: environment.remove,
     setup: environment.setup,
     hiddenTests: environment.hidden_tests,
-    env: environment.env,
+    env: { ...main.env, ...environment.env },
     solutionEnv: toml.solution.env,
     grading,
     laterVersion: laterVersion(toml),
@@ -138,6 +141,26 @@ const limitsOf = ({ agent, verifier, environment }: TaskToml) => ({
   diskMb: environment.storage_mb ?? environment.storage ?? defaults.diskMb,
 });
 
+const limitsOfService = ({ name, cpus, memoryMb }: TaskService) => ({ name, cpus, memoryMb });
+
+function weightsOf({ verifier }: TaskToml, grading: Grading | null) {
+  const { reward_weights: weights = null } = verifier;
+  if (grading === null || weights === null) return weights;
+  throw malformed('task.toml', `no verifier.reward_weights, since tests with a ${gradingFile} write no reward`, 'some');
+}
+
+/** The command of a sandbox: the task's own, or that of its compose file or its image. */
+function entrypointOfMain(
+  { entrypoint, command }: MainContainer,
+  named: readonly string[] | undefined,
+  dockerfile: Dockerfile | null,
+) {
+  const ofImage = dockerfile?.entrypoint ?? null;
+  const isComposed = entrypoint !== undefined || command !== null;
+  const composed = isComposed ? [...(entrypoint ?? ofImage ?? []), ...(command ?? [])] : undefined;
+  return entrypointOf(named ?? composed, ofImage);
+}
+
 /** Whether the agent is to be root. Any other account of the image is replaced by the agent's own, which has no more rights. */
 const asRoot = ({ agent }: TaskToml): boolean => ['root', '0', 0].some((root) => agent.user === root);
 
@@ -161,6 +184,7 @@ const needsDiff = (toml: TaskToml, logged: boolean) =>
 interface TestKind {
   readonly logged: boolean;
   readonly hasEntrypoint: boolean;
+  readonly hasServices: boolean;
   /** The files of the workdir that are beside the image. */
   readonly files: FileTree;
 }
@@ -168,14 +192,16 @@ interface TestKind {
 /**
  * Returns the sandbox of the tests. Harbor itself runs them in the agent's own, which a snapshot comes close to: the default. Tests
  * of a repository, whose files are beside an image that is named, get the diff, since that leaves an agent the fewest ways to them.
+ * What the agent changed in services is in neither, so their tests run in its own sandbox.
  */
 function gradedInOf(toml: TaskToml, kind: TestKind): GradedTask['gradedIn'] {
   requireGradable(toml, kind);
-  const { logged, files } = kind;
+  const { logged, files, hasServices } = kind;
   if (toml.grading.sandbox !== undefined) return toml.grading.sandbox;
   const isRepository = toml.environment.docker_image !== undefined && files.size > 0;
   const isSeparate = hasSeparateTests(toml);
   const needsFresh = needsDiff(toml, logged).some(([needed]) => needed);
+  if (hasServices && !isSeparate && !needsFresh && toml.steps.length === 0) return 'same';
   return isRepository || isSeparate || needsFresh ? 'fresh' : 'snapshot-or-fresh';
 }
 
@@ -216,16 +242,6 @@ function unmodifiedBase(dockerfile: Dockerfile | null): string | null {
 function nameOf(named: string): Pick<Task, 'image' | 'imageFrom'> {
   const { image, from } = imageName(named);
   return { image, ...(from === 'registry' && { imageFrom: from }) };
-}
-
-/** Rejects compose files: a sandbox is one container and cannot run further services. */
-function rejectCompose(tree: FileTree): void {
-  const file = ['docker-compose.yaml', 'docker-compose.yml'].find((name) => tree.has(`environment/${name}`));
-  if (file === undefined) return;
-  throw new TemperFailure(
-    'UnsupportedTask',
-    `environment/${file}: expected a task of one container, got a compose file`,
-  );
 }
 
 /**

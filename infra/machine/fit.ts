@@ -8,6 +8,8 @@ export type Amounts = Readonly<Record<Resource, number>>;
 export interface TaskLimits {
   readonly memoryMb: number;
   readonly diskMb: number;
+  /** The containers beside its sandbox; absent if there are none. */
+  readonly services?: readonly { readonly memoryMb: number }[];
 }
 
 /** The limits of a task that names none. */
@@ -25,9 +27,14 @@ export const kept: Amounts = { memory: 1_024, processes: 512, handles: 256, disk
 const remoteNeed: Amounts = { memory: 16, processes: 1, handles: sandboxHandles, disk: 16 };
 
 /** Returns the most that one rollout of a task may use of this machine. */
-export function needOf({ memoryMb, diskMb }: TaskLimits, sandbox: SandboxChoice): Amounts {
+export function needOf({ memoryMb, diskMb, services = [] }: TaskLimits, sandbox: SandboxChoice): Amounts {
   if (isRemote(sandbox)) return remoteNeed;
-  return { memory: memoryMb, processes: sandboxProcesses, handles: sandboxHandles, disk: diskMb };
+  return {
+    memory: services.reduce((sum, service) => sum + service.memoryMb, memoryMb),
+    processes: sandboxProcesses * (1 + services.length),
+    handles: sandboxHandles,
+    disk: diskMb,
+  };
 }
 
 /** Describes what a usual rollout may use of this machine. */

@@ -72,7 +72,7 @@ export interface Providers {
   /** Returns the provider for a choice and a task, among those seen. Throws a failure that names the task and what it lacks. */
   choose(
     choice: SandboxChoice,
-    task: Pick<Task, 'id' | 'image' | 'imageFrom' | 'workdir' | 'user'>,
+    task: Pick<Task, 'id' | 'image' | 'imageFrom' | 'workdir' | 'user' | 'services'>,
     needs: Pick<SandboxNeeds, 'filesInImage' | 'lifetimeMs'>,
   ): Promise<SandboxProvider>;
 }
@@ -129,6 +129,7 @@ export async function openProviders(
         imageFrom: task.imageFrom ?? 'host',
         paths: [task.workdir, ...fixedPaths],
         root: task.user === 'root',
+        services: (task.services ?? []).map(({ name }) => name),
         ...needs,
       });
     },
@@ -149,7 +150,10 @@ export async function chooseProvider(
     const provider = providers.get(kind);
     const refusal =
       provider &&
-      (refusedRoot(provider, needs) ?? refusedLifetime(provider, needs) ?? (await provider.supports(needs)));
+      (refusedRoot(provider, needs) ??
+        refusedServices(provider, needs) ??
+        refusedLifetime(provider, needs) ??
+        (await provider.supports(needs)));
     if (provider !== undefined && refusal === undefined) return provider;
     problems.push(refusal ?? unready(kind, `no such sandboxes on this host, for task ${needs.task}`));
   }
@@ -164,6 +168,16 @@ function refusedRoot(
 ): UnsupportedReason | undefined {
   if (!root || givesRoot) return undefined;
   const message = `the agent of task ${task} is to be root of its container (user = "root"), and ${kind} sandboxes have accounts without rights only; use a host with Docker`;
+  return { type: 'UnsupportedTask', message };
+}
+
+/** Returns the reason if the task has services, and the provider's sandboxes have nothing beside them. */
+function refusedServices(
+  { kind, runsServices }: SandboxProvider,
+  { task, services = [] }: SandboxNeeds,
+): UnsupportedReason | undefined {
+  if (services.length === 0 || runsServices) return undefined;
+  const message = `task ${task} has services beside its container (${services.join(', ')}), which ${kind} sandboxes cannot run; use a host with Docker`;
   return { type: 'UnsupportedTask', message };
 }
 

@@ -23,6 +23,8 @@ const storedSpec = z.object({
   pids: z.number(),
   diskMb: z.number(),
   root: z.literal(true).exactOptional(),
+  /** Whether it has services beside it. */
+  services: z.literal(true).exactOptional(),
 });
 export type StoredSpec = z.infer<typeof storedSpec>;
 
@@ -70,8 +72,8 @@ export function labelsOf(found: Readonly<Record<string, string>>): SandboxLabels
   };
 }
 
-export const flatSpec = ({ workdir, pids, diskMb, root }: SandboxSpec): Readonly<Record<string, string>> => ({
-  'temper.spec': JSON.stringify({ workdir, pids, diskMb, ...(root && { root }) }),
+export const flatSpec = ({ workdir, pids, diskMb, root, beside }: SandboxSpec): Readonly<Record<string, string>> => ({
+  'temper.spec': JSON.stringify({ workdir, pids, diskMb, ...(root && { root }), ...(beside && { services: true }) }),
 });
 
 export function storedSpecOf(found: Readonly<Record<string, string>>): StoredSpec | undefined {

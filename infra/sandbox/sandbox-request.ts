@@ -1,6 +1,7 @@
 import type { RolloutEpoch } from '../../workflows/contracts/ids.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import type { ChannelKind, PutFiles, SandboxMount, SandboxPurpose, SandboxSpec } from './sandbox.ts';
+import type { Beside } from './service.ts';
 
 /** The sandbox that a stage of a rollout asks for. */
 export interface SandboxRequest {
@@ -22,6 +23,8 @@ export interface SandboxRequest {
   readonly channel?: ChannelKind;
   /** Files that are in the sandbox as soon as it runs. */
   readonly files: readonly PutFiles[];
+  /** The containers beside the sandbox, whose images are prepared; null if there are none. */
+  readonly beside: Beside | null;
 }
 
 /** The most processes and threads in a sandbox. */
@@ -36,8 +39,22 @@ export interface SandboxOwner {
 
 /** Returns the spec of a requested sandbox, which belongs to this host of the stack. */
 export function sandboxSpec({ stack, ...owner }: SandboxOwner, request: SandboxRequest): SandboxSpec {
-  const { name, epoch, run, task, image, purpose, sweep, share, expiresAtMs, mounts, gatewayDir, channel, files } =
-    request;
+  const {
+    name,
+    epoch,
+    run,
+    task,
+    image,
+    purpose,
+    sweep,
+    share,
+    expiresAtMs,
+    mounts,
+    gatewayDir,
+    channel,
+    files,
+    beside,
+  } = request;
   const fence = owner.fence();
   return {
     name,
@@ -63,5 +80,6 @@ export function sandboxSpec({ stack, ...owner }: SandboxOwner, request: SandboxR
     mounts,
     files,
     ...(gatewayDir !== null && { gatewayDir }),
+    ...(beside !== null && { beside }),
   };
 }

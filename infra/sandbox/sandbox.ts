@@ -4,6 +4,7 @@ import type { SandboxChanges } from './changes.ts';
 import type { FileTree } from './files.ts';
 import type { ImageName, ImageRequest, ReportImage } from './image.ts';
 import type { MountedProgram, SandboxMount } from './mount.ts';
+import type { Beside } from './service.ts';
 
 /**
  * The port: an isolated environment in which an agent or an evaluation runs. Each kind is one implementation, and one
@@ -61,6 +62,8 @@ export interface SandboxSpec {
   readonly mounts: readonly SandboxMount[];
   /** Files that are in the sandbox as soon as it runs. */
   readonly files?: readonly PutFiles[];
+  /** Containers that live as long as the sandbox, and that share its network device. Only with `runsServices`. */
+  readonly beside?: Beside;
 }
 
 export interface SandboxInfo {
@@ -195,6 +198,8 @@ export interface SandboxNeeds {
   readonly filesInImage: boolean;
   /** Whether the agent is to be root of its container. */
   readonly root?: boolean;
+  /** The names of the containers beside it. */
+  readonly services?: readonly string[];
   /** The source of an image that this host lacks; absent if it has none. */
   readonly imageFrom?: ImageName['from'] | 'dockerfile';
 }
@@ -224,6 +229,8 @@ export interface SandboxProvider {
   readonly sharesProcesses: boolean;
   /** Whether an agent can be root of its sandbox, without rights on the host. */
   readonly givesRoot: boolean;
+  /** Set if its sandboxes can have other containers beside them. */
+  readonly runsServices?: true;
   /** Whether all changes of one of its sandboxes, wherever they are, can be carried into another. */
   readonly carriesChanges: boolean;
   /** The ways of model calls that its sandboxes offer. They have `openStream` where `stream` is one of them. */
@@ -237,7 +244,10 @@ export interface SandboxProvider {
   imageId(image: string): Promise<string>;
   /** Removes the least recently used of temper's own images beyond their share of the disk, and returns their names. */
   evictImages(signal: AbortSignal): Promise<readonly string[]>;
-  /** Gets or creates a sandbox by its name. Throws `SandboxConflict` if another rollout or epoch has that name. */
+  /**
+   * Gets or creates a sandbox by its name, with the containers beside it, all of which are ready. Throws `SandboxConflict` if another
+   * rollout or epoch has that name, and `SetupFailed` for a container beside it that fails.
+   */
   ensure(spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox>;
   /** Finds the live sandbox of this name, even if another process made it. */
   attach(name: string): Promise<Sandbox | undefined>;

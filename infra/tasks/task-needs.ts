@@ -62,18 +62,24 @@ export const needs = {
     what: 'it runs beside the agent and its tests: any sandbox but a local one',
     isNeeded: ({ entrypoint }) => entrypoint !== null,
   },
+  services: {
+    what: 'further containers of their compose file run beside each sandbox: Docker',
+    isNeeded: ({ beside }) => beside !== null,
+  },
   'image pull': {
-    what: 'their image comes from a registry',
-    isNeeded: ({ description }) => description.imageFrom === 'registry',
+    what: 'their image, or that of a service, comes from a registry',
+    isNeeded: ({ description, beside }) =>
+      description.imageFrom === 'registry' ||
+      imagesBeside(beside).some((image) => 'from' in image && image.from === 'registry'),
   },
   'image build': {
-    what: 'their image is built from a Dockerfile',
-    isNeeded: ({ build }) => build !== null,
+    what: 'their image, or that of a service, is built from a Dockerfile',
+    isNeeded: (task) => buildsOf(task).length > 0,
   },
   'network for the build': {
     what: 'their Dockerfile downloads: TEMPER_NETWORK=public',
-    isNeeded: ({ build }) =>
-      build !== null && (buildDownloads(build.files.get('Dockerfile')) || build.scripts.some(downloads)),
+    isNeeded: (task) =>
+      buildsOf(task).some(({ files, scripts }) => buildDownloads(files.get('Dockerfile')) || scripts.some(downloads)),
   },
   'network for the agent': {
     what: 'their agent is meant to reach hosts outside: TEMPER_NETWORK',
@@ -124,6 +130,16 @@ export const needs = {
 } as const satisfies Readonly<Record<string, Need>>;
 
 export type NeedName = keyof typeof needs;
+
+/** The images of services other than the sandbox's own. */
+const imagesBeside = (beside: HarborTask['beside']) =>
+  (beside?.services ?? []).flatMap(({ image }) => (image === 'main' ? [] : [image]));
+
+/** The builds of a task: of its image, and of those of its services. */
+const buildsOf = ({ build, beside }: HarborTask) => [
+  ...(build === null ? [] : [build]),
+  ...imagesBeside(beside).flatMap((image) => ('from' in image ? [] : [image])),
+];
 
 /** The largest script that is searched. */
 const longestScript = 256 * 1024;

@@ -137,6 +137,7 @@ function specsOf(host: Host, task: Task): (name: string) => SandboxSpec {
       mounts: [],
       gatewayDir: null,
       files: [],
+      beside: null,
     });
 }
 

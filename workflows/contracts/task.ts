@@ -23,6 +23,13 @@ export const taskStep = z.strictObject({
 });
 export type TaskStep = Readonly<z.output<typeof taskStep>>;
 
+/** A container beside a sandbox, with limits of its own. */
+const besideSandbox = z.strictObject({
+  name: text('the name of a service').describe('The name by which the sandbox reaches it.'),
+  cpus: number(0.01, 1024).describe('The number of CPUs that it gets.'),
+  memoryMb: number(16, 10_000_000, 'MB').describe('Its memory in MB.'),
+});
+
 /**
  * The problem to solve. The files of a task (instruction, workspace, hidden tests, reference solution) are one blob in the store,
  * so that every host sees the same bytes and a verdict can be bound to them. Only this description is in workflow history.
@@ -50,6 +57,9 @@ export const task = z.strictObject({
   cpus: number(0.01, 1024).describe('The number of CPUs that the sandbox gets.'),
   memoryMb: number(16, 10_000_000, 'MB').describe('The memory of the sandbox in MB.'),
   diskMb: number(1, 100_000_000, 'MB').describe('The disk space in MB that the agent may use.'),
+  services: z
+    .exactOptional(z.array(besideSandbox))
+    .describe('The containers beside each of its sandboxes. Without it there are none.'),
   gradedIn: z
     .exactOptional(oneOf(['same', 'snapshot', 'snapshot-or-fresh']))
     .describe(

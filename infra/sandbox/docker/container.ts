@@ -8,8 +8,10 @@ import { keeperId, rootUid } from '../shell/accounts.ts';
 import { adoptDirectoryOf } from '../shell/adopt-workdir.ts';
 import { keeperDirectory } from '../shell/scripts.ts';
 import { packSkeleton } from '../shell/skeleton.ts';
+import { rootCapabilities } from './capabilities.ts';
 import { callDaemon, daemonStatus, explainLoss, orIfMissing } from './daemon.ts';
 import { exists, type ImageReader } from './image-facts.ts';
+import { volumeBinds } from './service-options.ts';
 
 const megabyte = 2 ** 20;
 /** Processes on top of the agent's limit, so that the keeper and the grader can always start one. */
@@ -20,24 +22,6 @@ const sharedMemoryMb = 64;
 const creationMs = 60_000;
 const inspectPauseMs = 50;
 const forever = '2147483647';
-
-/**
- * The capabilities of root in a container whose task asks for root: those that package managers and services need. They are fewer
- * than Docker's own: no raw sockets, devices or capabilities for others.
- */
-export const rootCapabilities = [
-  'AUDIT_WRITE',
-  'CHOWN',
-  'DAC_OVERRIDE',
-  'FOWNER',
-  'FSETID',
-  'KILL',
-  'NET_BIND_SERVICE',
-  'SETFCAP',
-  'SETGID',
-  'SETUID',
-  'SYS_CHROOT',
-] as const;
 
 export interface EnsuredContainer {
   readonly id: string;
@@ -135,10 +119,19 @@ function createOptions(spec: SandboxSpec, runtime: string): Docker.ContainerCrea
       Binds: [
         ...(spec.gatewayDir === undefined ? [] : [`${spec.gatewayDir}:/gw:ro`]),
         ...spec.mounts.map(({ source, target }) => `${source}:${target}:ro`),
+        ...volumeBinds(spec.name, spec.beside?.volumes ?? []),
       ],
+      // Services share the file of names, too.
+      ExtraHosts: namesOf(spec).map((name) => `${name}:127.0.0.1`),
     },
   };
 }
+
+/** The names of the services beside a sandbox, and of the sandbox itself. */
+const namesOf = ({ beside }: SandboxSpec): readonly string[] =>
+  beside === undefined
+    ? []
+    : [...new Set([...beside.names, ...beside.services.flatMap(({ name, aliases }) => [name, ...aliases])])];
 
 /** The failure for an image that this host lacks. `answer` is the registry's, if it was asked. */
 export function missingImage(image: string, cause?: unknown, answer?: string): SandboxFailure {

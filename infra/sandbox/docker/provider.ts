@@ -3,12 +3,11 @@ import { z } from 'zod';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import type { SandboxChanges } from '../changes.ts';
 import { SandboxFailure } from '../failure.ts';
-import { labelsOf, type StoredSpec, stackLabel, storedSpecOf } from '../labels.ts';
+import { labelsOf, type StoredSpec, storedSpecOf } from '../labels.ts';
 import { createLimiter } from '../limiter.ts';
 import type {
   Sandbox,
   SandboxDescription,
-  SandboxInfo,
   SandboxLabels,
   SandboxNeeds,
   SandboxProvider,
@@ -18,15 +17,18 @@ import type {
 import { adoptWorkdir } from '../shell/adopt-workdir.ts';
 import { createReports } from '../shell/reports.ts';
 import { createShellSandbox } from '../shell/sandbox.ts';
+import { listSandboxes, removeSandbox } from './beside.ts';
 import { changedPrograms } from './changed-programs.ts';
 import { ensureContainer, missingImage } from './container.ts';
 import { callDaemon, daemonStatus, orIfMissing } from './daemon.ts';
+import { requireFreePorts } from './free-ports.ts';
 import { createImageReader } from './image-facts.ts';
 import type { OpenBuildProxy } from './images/build-network.ts';
 import { createImages, imageId } from './images/images.ts';
 import { noRegistryAccounts, type RegistryAccounts } from './images/registry-accounts.ts';
 import { type ImageUses, noUses } from './images/uses.ts';
 import { readChanges } from './read-changes.ts';
+import { ensureServices, ensureVolumes } from './services.ts';
 import { type DockerSettings, defaultDockerSettings } from './settings.ts';
 import { createContainerShell } from './shell.ts';
 import { writeChanges } from './write-changes.ts';
@@ -62,7 +64,7 @@ export function createDockerProvider({
   const creations = createLimiter(settings.creates);
 
   const open = ({ id, name, labels, spec }: FoundContainer): Sandbox => {
-    const shell = createContainerShell(docker, { name, id, root: spec.root });
+    const shell = createContainerShell(docker, { name, id, root: spec.root, services: spec.services });
     const container = docker.getContainer(id);
     const changes: SandboxChanges = {
       note: async () => undefined,
@@ -74,12 +76,18 @@ export function createDockerProvider({
   };
   const ensure = async (spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox> => {
     signal.throwIfAborted();
-    const { id, adopt, placed } = await creations.run(
-      () => ensureContainer(docker, reader, spec, settings.runtime),
-      signal,
-    );
+    const { id, adopt, placed } = await creations.run(async () => {
+      await ensureVolumes(docker, spec);
+      return ensureContainer(docker, reader, spec, settings.runtime);
+    }, signal);
+    const { beside } = spec;
+    if (beside !== undefined) {
+      await ensureServices(docker, { id, spec: { ...spec, beside } }, creations, signal);
+      await requireFreePorts(createContainerShell(docker, { name: spec.name, id }), signal);
+    }
     if (adopt) await adoptWorkdir(createContainerShell(docker, { name: spec.name, id }), spec, signal);
-    const sandbox = open({ id, name: spec.name, labels: spec.labels, spec });
+    const stored = { ...spec, ...(beside && { services: true as const }) };
+    const sandbox = open({ id, name: spec.name, labels: spec.labels, spec: stored });
     for (const files of placed ? [] : (spec.files ?? [])) await sandbox.putFiles(files, signal);
     return sandbox;
   };
@@ -89,6 +97,7 @@ export function createDockerProvider({
     programs: 'image',
     sharesProcesses: true,
     givesRoot: true,
+    runsServices: true,
     carriesChanges: true,
     channels: ['socket', 'stream'],
     prepare: images.prepare,
@@ -101,12 +110,10 @@ export function createDockerProvider({
     },
     remove: async (name) => {
       const container = await findContainer(docker, stack, name);
-      if (!container) return false;
-      await removeContainer(docker, container.id);
-      reports.forget(container.id);
-      return true;
+      if (container) reports.forget(container.id);
+      return removeSandbox(docker, { stack, name, container });
     },
-    list: (ofStack) => listContainers(docker, ofStack),
+    list: (ofStack) => listSandboxes(docker, ofStack),
     // The daemon itself finishes a removal that it has accepted.
     clearLeftovers: async () => undefined,
     supports: (needs) => refusal(docker, settings, needs),
@@ -131,36 +138,18 @@ async function findContainer(docker: Docker, stack: string, name: string): Promi
   return { id: info.Id, name, labels, spec };
 }
 
-/** Removes a container by force: the end of PID 1 ends the whole pid namespace. */
-async function removeContainer(docker: Docker, id: string): Promise<void> {
-  const container = docker.getContainer(id);
-  try {
-    await callDaemon(() => container.remove({ force: true, v: true }));
-  } catch (error) {
-    if (daemonStatus(error) === 404) return;
-    if (daemonStatus(error) !== 409) throw error;
-    // A concurrent removal is in progress.
-    await callDaemon(() => container.wait({ condition: 'removed' })).catch(orIfMissing);
-  }
-}
-
-async function listContainers(docker: Docker, stack: string): Promise<readonly SandboxInfo[]> {
-  const filters = { label: [`${stackLabel}=${stack}`] };
-  const containers = await callDaemon(() => docker.listContainers({ all: true, filters }));
-  return containers.flatMap((container) => {
-    const labels = labelsOf(container.Labels);
-    const name = container.Names[0]?.replace(/^\//, '');
-    if (!labels || name === undefined) return [];
-    const running = container.State === 'running';
-    return [{ name, kind: 'docker' as const, labels, createdAtMs: container.Created * 1_000, running }];
-  });
-}
+/** Runtimes whose containers have a kernel of their own, so that nothing shares their loopback device. */
+const ownKernel = /runsc|gvisor|kata|firecracker/i;
 
 async function refusal(
   docker: Docker,
-  { pulls, builds }: DockerSettings,
-  { task, image, imageFrom }: SandboxNeeds,
+  { pulls, builds, runtime }: DockerSettings,
+  { task, image, imageFrom, services = [] }: SandboxNeeds,
 ): Promise<UnsupportedReason | undefined> {
+  if (services.length > 0 && ownKernel.test(runtime)) {
+    const text = `task ${task} has services beside its container (${services.join(', ')}), and containers of the runtime ${runtime} (TEMPER_RUNTIME) share no network device; use a host with the daemon's own runtime`;
+    return { type: 'UnsupportedTask', message: text };
+  }
   if (imageFrom === 'dockerfile') {
     if (builds > 0) return undefined;
     const text = `task ${task} needs its Dockerfile built, but TEMPER_BUILDS is 0 on this host; raise it, or use another host`;

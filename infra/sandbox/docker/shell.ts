@@ -10,6 +10,7 @@ import { collect } from '../files.ts';
 import type { Account } from '../sandbox.ts';
 import { type Role, rootUid, uidOf } from '../shell/accounts.ts';
 import type { Script, ScriptResult, Shell, StartedScript } from '../shell/shell.ts';
+import { bytesBeside } from './beside.ts';
 import { callDaemon, daemonStatus, explainLoss } from './daemon.ts';
 import { endAllOf, endAllOfRoot } from './end-processes.ts';
 import { type ExecOptions, runExec, startExec, streamExec } from './exec.ts';
@@ -32,7 +33,12 @@ const cannotExec = 126;
 /** Creates the shell of a container, whose scripts are execs of the daemon. */
 export function createContainerShell(
   docker: Docker,
-  container: { readonly name: string; readonly id: string; readonly root?: boolean | undefined },
+  container: {
+    readonly name: string;
+    readonly id: string;
+    readonly root?: boolean | undefined;
+    readonly services?: boolean | undefined;
+  },
 ): Shell {
   return new ExecShell(docker, container);
 }
@@ -45,13 +51,19 @@ class ExecShell implements Shell {
   readonly #id: string;
   /** Whether agent and grader are root. */
   readonly #root: boolean;
+  /** Whether there are services beside it. */
+  readonly #hasServices: boolean;
 
-  constructor(docker: Docker, { name, id, root = false }: Parameters<typeof createContainerShell>[1]) {
+  constructor(
+    docker: Docker,
+    { name, id, root = false, services = false }: Parameters<typeof createContainerShell>[1],
+  ) {
     this.#container = docker.getContainer(id);
     this.#docker = docker;
     this.name = name;
     this.#id = id;
     this.#root = root;
+    this.#hasServices = services;
   }
 
   uidOf(role: Role): number {
@@ -98,7 +110,8 @@ class ExecShell implements Shell {
   async writtenBytes(): Promise<number> {
     const withSize: Docker.ContainerInspectOptions & { readonly size: boolean } = { size: true };
     const info = await this.#explained(() => callDaemon(() => this.#container.inspect(withSize)));
-    return sizes.parse(info).SizeRw;
+    const besideBytes = this.#hasServices ? await bytesBeside(this.#docker, this.name) : 0;
+    return sizes.parse(info).SizeRw + besideBytes;
   }
 
   /** Creates the directory through the daemon: no account inside has the capability to give it to another one. */

@@ -97,6 +97,7 @@ async function solve({ host, provider }: Bench, address: string, signal: AbortSi
     run: '',
     task,
     image,
+    beside: null,
     purpose: 'agent',
     sweep: false,
     expiresAtMs: Date.now() + lifetimeMs,

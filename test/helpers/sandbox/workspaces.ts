@@ -96,6 +96,7 @@ export const workspaceTask = (workspace: FileTree, setup: readonly string[] = []
     diskMb: 256,
   },
   build: null,
+  beside: null,
   instruction: 'none',
   begin: null,
   collect: [],

@@ -217,12 +217,6 @@ const malformed: readonly (readonly [string, Readonly<Record<string, string | nu
     /environment\.os: expected linux, got windows/,
   ],
   [
-    'a compose file',
-    { 'environment/docker-compose.yaml': 'services: {}\n' },
-    'UnsupportedTask',
-    /environment\/docker-compose\.yaml: expected a task of one container, got a compose file/,
-  ],
-  [
     'a Dockerfile that makes the daemon download something',
     { 'task.toml': 'version = "1.0"\n', 'environment/Dockerfile': 'FROM debian\nADD http://example.com/x /x\n' },
     'UnsupportedTask',

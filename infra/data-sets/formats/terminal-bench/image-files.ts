@@ -1,14 +1,15 @@
 import { posix } from 'node:path';
+import type { Mount } from '../../../compose/mounts.ts';
 import { instructions } from '../../../harbor/dockerfile.ts';
 import { text } from '../../../harbor/harbor-files.ts';
 import type { FileEntry, FileTree } from '../../../sandbox/files.ts';
-import type { Mount } from './mounts.ts';
 
 /** Files that say how a task is judged. They are in an image only if the Dockerfile itself names them. */
 const judging = /^(?:tests\/|task\.yaml$|run-tests\.sh$|docker-compose\.ya?ml$)/;
 /** The solution, which no image may hold. */
 const solution = /^solution\.(?:sh|yaml)$/;
-const isHidden = (path: string): boolean => judging.test(path) || solution.test(path);
+/** Whether a file says how a task is judged or solved. */
+export const isHidden = (path: string): boolean => judging.test(path) || solution.test(path);
 
 const dockerfileName = 'Dockerfile';
 const mountedDirectory = '.temper-mounted';

@@ -1,5 +1,8 @@
 import { posix } from 'node:path';
 import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
+import { readCompose } from '../../../compose/compose.ts';
+import { type MainContainer, plainContainer } from '../../../compose/main-container.ts';
+import type { Mount } from '../../../compose/mounts.ts';
 import { escapePattern } from '../../../grading/protection/patterns.ts';
 import { readDockerfile } from '../../../harbor/dockerfile.ts';
 import { harborFiles, script } from '../../../harbor/harbor-files.ts';
@@ -7,32 +10,14 @@ import { plainDockerfile } from '../../../harbor/plain-dockerfile.ts';
 import type { FileTree } from '../../../sandbox/files.ts';
 import { directoryFormat } from '../../directories/directory-format.ts';
 import { type PublishedFiles, publishedFiles } from '../../directories/published-files.ts';
-import { type ComposedContainer, defaultDockerfile, readCompose } from './compose.ts';
 import { imageOf, mountedFiles } from './image-files.ts';
-import type { Mount } from './mounts.ts';
 import { testScript } from './reward-script.ts';
+import { composeFormat, serviceFiles } from './services.ts';
 import { readTaskYaml, type TaskYaml } from './task-yaml.ts';
 import { typedSolution } from './typed-solution.ts';
 import { verdicts } from './verdicts.ts';
 
 const composeFile = 'docker-compose.yaml';
-
-/** The variables that the harness passes to the compose file (terminal_bench/terminal/docker_compose_manager.py). */
-const variables = {
-  T_BENCH_TEST_DIR: '/tests',
-  T_BENCH_CONTAINER_LOGS_PATH: '/logs',
-  T_BENCH_CONTAINER_AGENT_LOGS_PATH: '/agent-logs',
-};
-const withoutCompose: ComposedContainer = {
-  image: null,
-  dockerfile: defaultDockerfile,
-  workdir: null,
-  env: {},
-  command: null,
-  entrypoint: undefined,
-  limits: {},
-  mounts: [],
-};
 
 /** The disk of a task, whose format knows no limit. Its tests get a copy of the workdir. */
 const diskMb = 10_240;
@@ -52,7 +37,10 @@ export const terminalBench = directoryFormat({
     // Tests that ask for the agent's shell need its processes and files, so they run in the agent's own sandbox.
     const besideAgent = task.testsInAgentShell && options.shell !== 'fresh';
     const compose = files.textOr(composeFile, null);
-    const container = compose === null ? withoutCompose : readCompose(compose, `${name}/${composeFile}`, variables);
+    const { main: container, beside } =
+      compose === null
+        ? { main: plainContainer, beside: null }
+        : readCompose(compose, `${name}/${composeFile}`, composeFormat);
     requireMounted(tree, container.mounts, name);
     const { dockerfile, mounts } = container;
     const image = options.image ?? container.image;
@@ -62,9 +50,13 @@ export const terminalBench = directoryFormat({
     }
     const workdir = container.workdir ?? workdirOf(described) ?? '/app';
     const solve = solutionOf(files, name);
+    const ofClient = imageOf(tree, { image, dockerfile, mounts });
     return harborFiles({
       instruction: task.instruction,
-      image: imageOf(tree, { image, dockerfile, mounts }),
+      image: ofClient,
+      ...(beside !== null && {
+        environment: serviceFiles(tree, { beside, image: ofClient, file: `${name}/${composeFile}` }),
+      }),
       workdir,
       env: container.env,
       entrypoint: entrypointOf(container, described),
@@ -110,7 +102,7 @@ function workdirOf(dockerfile: string | null): string | null {
 }
 
 /** The command that runs for as long as the container, where the compose file changes that of the image. */
-function entrypointOf({ entrypoint, command }: ComposedContainer, dockerfile: string | null) {
+function entrypointOf({ entrypoint, command }: MainContainer, dockerfile: string | null) {
   if (entrypoint === undefined && command === null) return undefined;
   const first =
     entrypoint ?? (dockerfile === null ? [] : (readDockerfile(plainDockerfile(dockerfile).source).entrypoint ?? []));

@@ -1,5 +1,5 @@
+import type { Mount } from '../../../compose/mounts.ts';
 import { quote } from '../../shell.ts';
-import type { Mount } from './mounts.ts';
 import { verdicts } from './verdicts.ts';
 
 /**

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
 import { number } from '../../../../workflows/contracts/input.ts';
+import { readYaml } from '../../../compose/yaml.ts';
 import { required } from '../../rows/row.ts';
-import { readYaml } from './yaml.ts';
 
 const description = z.looseObject({
   key: z.string({ error: 'expected a name' }),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { number } from '../../../../workflows/contracts/input.ts';
+import { readYaml } from '../../../compose/yaml.ts';
 import { quote } from '../../shell.ts';
-import { readYaml } from './yaml.ts';
 
 const typedCommands = z.array(
   z.looseObject({

@@ -213,10 +213,10 @@ const refused: readonly (readonly [string, Readonly<Record<string, string>>, str
     /max_agent_timeout_sec: expected a number from 1 to 1000000 seconds, got "soon"/,
   ],
   [
-    'several services',
-    { 'docker-compose.yaml': 'services:\n  client: {}\n  db: {}\n' },
+    'several services without a client',
+    { 'docker-compose.yaml': 'services:\n  main: {}\n  db: {image: a}\n' },
     'UnsupportedTask',
-    /docker-compose\.yaml: services: expected one service, got client, db/,
+    /docker-compose\.yaml: services: expected one service, or one that is called client, got main, db/,
   ],
   [
     'an unknown parser',
@@ -251,8 +251,8 @@ const refused: readonly (readonly [string, Readonly<Record<string, string>>, str
       ['environment: [TOKEN]', 'environment.TOKEN: expected a value, got a variable of the host'],
       ['environment: {A: $OTHER}', 'environment.A: expected only variables of the harness, got \\$OTHER'],
       ['build: {context: ./client}', "build.context: expected the task's directory, got ./client"],
-      ['build: {context: ., args: {A: b}}', 'build.args: expected only context and dockerfile'],
-      ['build: {context: ., target: final}', 'build.target: expected only context and dockerfile'],
+      ['build: {context: ., args: {A: b}}', 'build.args: expected only the keys context, dockerfile'],
+      ['build: {context: ., target: final}', 'build.target: expected only the keys context, dockerfile'],
     ] as const
   ).map(
     ([line, message]) =>
@@ -264,10 +264,10 @@ const refused: readonly (readonly [string, Readonly<Record<string, string>>, str
       ] as const,
   ),
   [
-    'networks',
-    { 'docker-compose.yaml': `${client('build: .')}networks:\n  default: {internal: true}\n` },
+    'secrets',
+    { 'docker-compose.yaml': `${client('build: .')}secrets:\n  key: {file: ./key}\n` },
     'UnsupportedTask',
-    /docker-compose\.yaml: networks: expected only the keys version, name, services, got networks/,
+    /docker-compose\.yaml: secrets: expected only the keys version, name, services, networks, volumes, got secrets/,
   ],
   [
     'a Dockerfile that makes the daemon download a file',

@@ -1,6 +1,6 @@
 import type { HarborTask } from '../../../../infra/harbor/harbor-task.ts';
 import type { ImageProgress } from '../../../../infra/sandbox/image.ts';
-import { prepareImage } from '../../../../infra/sandbox/prepare-image.ts';
+import { prepareSandbox } from '../../../../infra/sandbox/prepare-image.ts';
 import type { SandboxProvider } from '../../../../infra/sandbox/sandbox.ts';
 import type { Store } from '../../../../infra/store/store.ts';
 import type { FoundTask } from '../../../../infra/tasks/find-task.ts';
@@ -50,7 +50,10 @@ export async function prewarmImages(
   await forEachConcurrently(tasks, tasksAtOnce, each, signal);
 }
 
-/** Prepares the image of one task. Returns null if another task has already begun with the same image. */
+const imagesBeside = ({ beside }: Pick<HarborTask, 'beside'>): readonly string[] =>
+  (beside?.services ?? []).map(({ image }) => (image === 'main' ? image : image.image));
+
+/** Prepares the images of one task. Returns null if another task has already begun with the same ones. */
 async function prewarmOne(
   { id, read }: FoundTask,
   begun: Set<string>,
@@ -72,11 +75,12 @@ async function prewarmOne(
   try {
     const files = await read();
     ({ image } = files.description);
-    if (begun.has(image)) return null;
-    begun.add(image);
+    const images = [image, ...imagesBeside(files)].join(' ');
+    if (begun.has(images)) return null;
+    begun.add(images);
     const task = { id, ...files.description };
     const provider = await choose(task, files);
-    await prepareImage({ store, provider }, { task, files }, report, signal);
+    await prepareSandbox({ store, provider }, { task, files }, report, signal);
     return ended(null);
   } catch (error) {
     if (signal.aborted) return null;

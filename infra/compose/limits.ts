@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { type Reject, requireOnly } from './values.ts';
 
 /** Limits of a container that a sandbox applies; a missing one leaves the default of all tasks. */
 export interface ContainerLimits {
@@ -34,9 +35,6 @@ const withoutEffect = ['mode', 'labels', 'restart_policy', 'update_config', 'rol
 const sharedMemoryMb = 64;
 const smallestMb = 16;
 
-/** Makes the failure for a field that a sandbox cannot provide. */
-export type Reject = (field: string, expected: string, got: string) => Error;
-
 /**
  * Reads the limits of a service. Reserved amounts are those that the task must have, so they count where no limit is set. Swap
  * is left out: a sandbox has none, and so never more memory than the file allows.
@@ -69,27 +67,27 @@ export function limitsOf(service: Limited, fill: (text: string, field: string) =
     ['deploy.resources.reservations.memory', reservations?.memory],
     ['mem_reservation', service.mem_reservation],
   );
-  const shared = first(
-    (value, field) => megabytesIn(value, field, { smallest: 0, reject }),
-    ['shm_size', service.shm_size],
-  );
-  if (shared !== null && shared > sharedMemoryMb) {
-    throw reject('shm_size', `at most ${sharedMemoryMb} MB, which every sandbox has`, String(service.shm_size));
-  }
   return { ...(cpus !== null && { cpus }), ...(memoryMb !== null && { memoryMb }) } satisfies ContainerLimits;
 }
 
-type Field = readonly [field: string, value: string | number | null | undefined];
-
-function requireOnly(
-  table: Readonly<Record<string, unknown>> | null | undefined,
-  field: string,
-  known: readonly string[],
-  reject: Reject,
-): void {
-  const other = Object.keys(table ?? {}).find((key) => !known.includes(key));
-  if (other !== undefined) throw reject(`${field}.${other}`, `only the keys ${known.join(', ')}`, other);
+/** Rejects more shared memory than a sandbox has. */
+export function requireSharedMemory(service: Limited, fill: (text: string, field: string) => string, reject: Reject) {
+  const shared = sharedMemoryOf(service, fill, reject);
+  if (shared === null || shared <= sharedMemoryMb) return;
+  throw reject('shm_size', `at most ${sharedMemoryMb} MB, which every sandbox has`, String(service.shm_size));
 }
+
+/** Returns the size in MB of a service's `/dev/shm`, or null if it names none. */
+export function sharedMemoryOf(
+  { shm_size: size }: Limited,
+  fill: (text: string, field: string) => string,
+  reject: Reject,
+): number | null {
+  if (size === null || size === undefined) return null;
+  return megabytesIn(fill(String(size), 'shm_size').trim(), 'shm_size', { smallest: 0, reject });
+}
+
+type Field = readonly [field: string, value: string | number | null | undefined];
 
 function cpusIn(value: string, field: string, reject: Reject): number {
   const cpus = Number(value);

@@ -1,7 +1,7 @@
 import { parse, YAMLParseError } from 'yaml';
 import type { z } from 'zod';
-import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
-import { describeIssue } from '../../../../workflows/contracts/input.ts';
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { describeIssue } from '../../workflows/contracts/input.ts';
 
 /** Parses a YAML file by a schema. Throws TemperFailure MalformedTask that names file and field. */
 export function readYaml<Schema extends z.ZodType>(schema: Schema, source: string, file: string): z.output<Schema> {

@@ -1,0 +1,145 @@
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import type { Beside } from '../sandbox/service.ts';
+import { type MainContainer, plainContainer, readMain } from './main-container.ts';
+import { requireShared } from './mounts.ts';
+import { orderOf } from './order.ts';
+import { requireOwnPorts } from './ports.ts';
+import { composeFile, fileKeys, harmless, mainKeys, type Service, serviceKeys } from './schema.ts';
+import { aliasesOf, type ComposedService, linksOf, readService } from './services.ts';
+import { type Reading, substitute } from './values.ts';
+import { readYaml } from './yaml.ts';
+
+/** The way in which a format uses compose files. */
+export interface ComposeFormat {
+  /** The service in which the agent works. */
+  readonly main: string;
+  /** Whether the file may leave out that service, which the format's harness then adds. */
+  readonly addsMain: boolean;
+  /** The values that the harness substitutes for `$NAME`. */
+  readonly variables: Readonly<Record<string, string>>;
+}
+
+/** The value of the variable that stands for the image of the main container. */
+export const mainImage = 'temper-main';
+/** The most services beside the main one. */
+const mostServices = 16;
+
+export interface Composed {
+  readonly main: MainContainer;
+  /** The further services, in the order in which they start; null if there are none. */
+  readonly beside: Beside<ComposedService> | null;
+}
+
+/**
+ * Reads a compose file. Throws TemperFailure MalformedTask for an invalid file, and UnsupportedTask when the file needs more than
+ * a sandbox provides.
+ */
+export function readCompose(source: string, file: string, format: ComposeFormat): Composed {
+  const compose = readYaml(composeFile, source, file);
+  const reject = (field: string, expected: string, got: string): TemperFailure =>
+    new TemperFailure('UnsupportedTask', `${file}: ${field}: expected ${expected}, got ${got.slice(0, 120)}`);
+  requireKnown(compose, fileKeys, (key) => reject(key, `only the keys ${fileKeys.join(', ')}`, key));
+  for (const [name, volume] of Object.entries(compose.volumes)) {
+    requireKnown(volume ?? {}, ['name', 'driver', 'labels'], (key) =>
+      reject(`volumes.${name}.${key}`, 'a volume of the task alone', JSON.stringify(volume?.[key]) ?? 'some'),
+    );
+    if (![undefined, 'local'].includes(asText(volume?.driver))) {
+      throw reject(`volumes.${name}.driver`, 'local', asText(volume?.driver) ?? 'some');
+    }
+  }
+  const readingOf = (name: string): Reading => {
+    const refuse: Reading['reject'] = (field, expected, got) => reject(`services.${name}.${field}`, expected, got);
+    return {
+      reject: refuse,
+      fill: (text, field) =>
+        substitute(text, format.variables, (variable) =>
+          refuse(field, 'only variables of the harness', `$${variable}`),
+        ),
+    };
+  };
+  const started = Object.entries(compose.services).filter(([, { profiles }]) => !isNonEmpty(profiles));
+  const mainName = mainOf(
+    started.map(([name]) => name),
+    format,
+    reject,
+  );
+  for (const [name, service] of started) {
+    requireSupported(service, name === mainName ? mainKeys : serviceKeys, readingOf(name));
+  }
+  requireOwnPorts(started, (name) => readingOf(name).reject);
+  const [, given] = started.find(([name]) => name === mainName) ?? [];
+  const { volumes, ...main } =
+    given === undefined ? { ...plainContainer, volumes: [] } : readMain(given, readingOf(mainName));
+  const others = started.filter(([name]) => name !== mainName);
+  const services = others.map(([name, service]) => readService(service, { ...readingOf(name), name, mainImage }));
+  requireShared(volumes, new Set(services.flatMap((one) => one.volumes.map(({ name }) => name))), readingOf(mainName));
+  if (services.length > mostServices)
+    throw reject('services', `at most ${mostServices} further ones`, String(services.length));
+  const order = orderOf(services, { main: mainName, rejectAt: (name) => readingOf(name).reject });
+  requireDependencies(given, {
+    name: mainName,
+    services: others.map(([name]) => name),
+    reject: readingOf(mainName).reject,
+  });
+  if (services.length === 0) return { main, beside: null };
+  const aliases = given === undefined ? [] : aliasesOf(given, readingOf(mainName));
+  const links = started.flatMap(([name, service]) => linksOf(service, readingOf(name)));
+  const aliased = order.map((one) => ({ ...one, aliases: [...one.aliases, ...linkedNames(links, one.name)] }));
+  const names = [mainName, ...aliases, ...linkedNames(links, mainName)];
+  return { main, beside: { services: aliased, names: [...new Set(names)], volumes } };
+}
+
+const asText = (value: unknown): string | undefined =>
+  typeof value === 'string' ? value : value === undefined ? undefined : JSON.stringify(value);
+const isNonEmpty = (value: unknown): boolean => Array.isArray(value) && value.length > 0;
+
+const linkedNames = (links: readonly (readonly [string, string])[], service: string): readonly string[] =>
+  links.filter(([to, name]) => to === service && name !== service).map(([, name]) => name);
+
+/** Returns the service in which the agent works: that of the format's name, or the only one. */
+function mainOf(
+  names: readonly string[],
+  { main, addsMain }: ComposeFormat,
+  reject: (field: string, expected: string, got: string) => Error,
+): string {
+  const [only] = names;
+  if (names.includes(main) || addsMain) return main;
+  if (only !== undefined && names.length === 1) return only;
+  throw reject('services', `one service, or one that is called ${main}`, names.join(', ') || 'none');
+}
+
+/** Rejects keys that ask for more than a container has. */
+function requireSupported(service: Service, known: readonly string[], { reject }: Reading): void {
+  requireKnown(service, known, (key) =>
+    reject(key, 'a key that a sandbox supports', JSON.stringify(service[key]) ?? 'some'),
+  );
+}
+
+function requireKnown(
+  table: Readonly<Record<string, unknown>>,
+  known: readonly string[],
+  rejection: (key: string) => Error,
+): void {
+  const other = Object.keys(table).find(
+    (key) => !known.includes(key) && !key.startsWith('x-') && !isHarmless(key, table[key]),
+  );
+  if (other !== undefined) throw rejection(other);
+}
+
+const isHarmless = (key: string, value: unknown): boolean =>
+  Object.hasOwn(harmless, key) && [value].flat().every((one) => harmless[key]?.includes(one) ?? false);
+
+/** Rejects dependencies of the main container on services that do not exist. It starts after all of them in any case. */
+function requireDependencies(
+  main: Service | undefined,
+  {
+    name,
+    services,
+    reject,
+  }: { readonly name: string; readonly services: readonly string[]; readonly reject: Reading['reject'] },
+): void {
+  const named =
+    main === undefined ? [] : Array.isArray(main.depends_on) ? main.depends_on : Object.keys(main.depends_on);
+  const missing = named.find((one) => !services.includes(one) || one === name);
+  if (missing !== undefined) throw reject('depends_on', 'services of the file', missing);
+}

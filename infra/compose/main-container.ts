@@ -1,0 +1,84 @@
+import { type ContainerLimits, limitsOf, requireSharedMemory } from './limits.ts';
+import { type Mount, type Mounted, readMounts } from './mounts.ts';
+import type { Service } from './schema.ts';
+import { type Reading, requireOnly, variablesOf } from './values.ts';
+
+/** The container that a compose file describes, as far as a sandbox can provide it. */
+export interface MainContainer {
+  /** The name of the image, or null when it is built from `dockerfile`. */
+  readonly image: string | null;
+  readonly dockerfile: string;
+  readonly workdir: string | null;
+  readonly env: Readonly<Record<string, string>>;
+  /** The command that starts something, or null if it only waits. */
+  readonly command: readonly string[] | null;
+  /** The entry point that replaces the image's; undefined if that stays. */
+  readonly entrypoint: readonly string[] | undefined;
+  readonly limits: ContainerLimits;
+  /** Files and directories of the task's own folder, in the order in which they are mounted. */
+  readonly mounts: readonly Mount[];
+}
+
+export const defaultDockerfile = 'Dockerfile';
+
+/** The container of a task without a compose file, or whose file says nothing of it. */
+export const plainContainer: MainContainer = {
+  image: null,
+  dockerfile: defaultDockerfile,
+  workdir: null,
+  env: {},
+  command: null,
+  entrypoint: undefined,
+  limits: {},
+  mounts: [],
+};
+
+/** Matches a command that only keeps the container running, as a sandbox does. */
+const waitingCommand =
+  /^(?:(?:\/bin\/)?(?:ba)?sh -l?c )?(?:exec )?(?:sleep (?:infinity|inf|\d+[smhd]?)|tail -f \/dev\/null)$|^(?:\/bin\/)?(?:ba)?sh$/;
+
+/** Reads the service in which the agent works. */
+export function readMain(container: Service, reading: Reading): MainContainer & Pick<Mounted, 'volumes'> {
+  const { fill, reject } = reading;
+  requireSharedMemory(container, fill, reject);
+  const { mounts, volumes, tmpfs } = readMounts(container.volumes, reading);
+  if (tmpfs.length > 0) throw reject('volumes', 'no directories in memory', tmpfs.join(', '));
+  return {
+    ...imageOf(container, reading),
+    workdir: container.working_dir === undefined ? null : fill(container.working_dir, 'working_dir'),
+    env: variablesOf(container.environment, reading),
+    command: commandOf(container.command, (text) => fill(text, 'command')),
+    entrypoint:
+      container.entrypoint == null ? undefined : wordsOf(container.entrypoint, (text) => fill(text, 'entrypoint')),
+    limits: limitsOf(container, fill, reject),
+    mounts,
+    volumes,
+  };
+}
+
+/** Returns the words of a command; a text is left to the shell. */
+const wordsOf = (command: string | readonly string[], fill: (text: string) => string): readonly string[] =>
+  typeof command === 'string' ? ['/bin/sh', '-c', fill(command)] : command.map(fill);
+
+function commandOf(command: Service['command'], fill: (text: string) => string): readonly string[] | null {
+  const text = [command ?? []].flat().join(' ');
+  return command == null || text === '' || waitingCommand.test(text) ? null : wordsOf(command, fill);
+}
+
+/** The image or Dockerfile of a service. The image name of a service with a build only names the result. */
+function imageOf(
+  { image, build: built }: Service,
+  { fill, reject }: Reading,
+): Pick<MainContainer, 'image' | 'dockerfile'> {
+  if (built === undefined) {
+    return { image: image === undefined || image.includes('$') ? null : image, dockerfile: defaultDockerfile };
+  }
+  const {
+    context = '.',
+    dockerfile = defaultDockerfile,
+    ...others
+  } = typeof built === 'string' ? { context: built } : built;
+  requireOnly(others, 'build', ['context', 'dockerfile'], reject);
+  if (!/^\.?\/?$/.test(fill(context, 'build.context'))) throw reject('build.context', "the task's directory", context);
+  return { image: null, dockerfile: fill(dockerfile, 'build.dockerfile').replace(/^\.\//, '') };
+}

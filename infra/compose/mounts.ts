@@ -1,0 +1,101 @@
+import { posix } from 'node:path';
+import { z } from 'zod';
+import type { Reading } from './values.ts';
+
+/** A file or directory of the task's own folder that a compose file mounts. */
+export interface Mount {
+  /** The path in the task's folder; empty for the folder itself. */
+  readonly source: string;
+  /** The absolute path in the container. */
+  readonly target: string;
+  readonly readOnly: boolean;
+}
+
+/** A directory that containers of one sandbox share, or that one of them has for itself if it has no name. */
+export interface Volume {
+  readonly name: string | null;
+  readonly target: string;
+  readonly readOnly: boolean;
+}
+
+/** The entries of `volumes`, by what they are. */
+export interface Mounted {
+  readonly mounts: readonly Mount[];
+  readonly volumes: readonly Volume[];
+  /** Directories in memory. */
+  readonly tmpfs: readonly string[];
+}
+
+const written = z.looseObject({
+  type: z.enum(['bind', 'volume', 'tmpfs']),
+  source: z.string().default(''),
+  target: z.string(),
+  read_only: z.boolean().default(false),
+});
+
+/** Options of a mount that change nothing for files that are copied. */
+const options = ['rw', 'ro', 'z', 'Z', 'cached', 'delegated', 'consistent', 'nocopy'];
+const expected = "a mount of a file or directory of the task's own folder, such as ./data:/data";
+const expectedVolume = `${expected}, or a named volume that a further service has, too`;
+
+/** Matches `source:target[:options]`. A variable may contain a colon. */
+const oneLine = /^((?:\$\{[^}]*\}|[^:])+?):((?:\$\{[^}]*\}|[^:])+)(?::([^:]+))?$/;
+const volumeName = /^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,63}$/;
+
+/** Whether a volume collects logs or artifacts for the format's own harness, which is not needed here. */
+const isLogMount = (source: string): boolean =>
+  /^\$\{?(?:T_BENCH_TASK_(?:AGENT_)?LOGS_PATH|HOST_(?:VERIFIER_LOGS|AGENT_LOGS|ARTIFACTS)_PATH)\b/.test(source);
+
+/** Reads the `volumes` of a service. Throws what `reject` makes for a mount of anything but the task's own files. */
+export function readMounts(entries: readonly unknown[], reading: Reading): Mounted {
+  const all = entries.flatMap((entry) => readMount(entry, reading));
+  return {
+    mounts: all.flatMap((one) => one.mounts),
+    volumes: all.flatMap((one) => one.volumes),
+    tmpfs: all.flatMap((one) => one.tmpfs),
+  };
+}
+
+const none: Mounted = { mounts: [], volumes: [], tmpfs: [] };
+
+function readMount(entry: unknown, { fill, reject }: Reading): Mounted {
+  const refusal = (): Error => reject('volumes', expected, JSON.stringify(entry) ?? 'nothing');
+  const volume = typeof entry === 'string' ? inOneLine(entry) : (written.safeParse(entry).data ?? null);
+  if (volume === null) throw refusal();
+  const { type, read_only: readOnly } = volume;
+  if (isLogMount(volume.source)) return none;
+  const [source, path] = [fill(volume.source, 'volumes'), fill(volume.target, 'volumes')];
+  const target = posix.normalize(path).replace(/(?<=.)\/$/, '');
+  if (!/^\/[^\0\n$:]+$/.test(target)) throw refusal();
+  if (type === 'tmpfs') return { ...none, tmpfs: [target] };
+  // A source without a dot is the name of a volume.
+  if (type === 'volume' || (typeof entry === 'string' && (source === '' || volumeName.test(source)))) {
+    if (source !== '' && !volumeName.test(source)) throw refusal();
+    return { ...none, volumes: [{ name: source || null, target, readOnly }] };
+  }
+  const inside = posix.normalize(source).replace(/\/$/, '');
+  // One that leads out of the folder is a file of the host.
+  const isOwn = /^\.(?:\/|$)/.test(source) && inside !== '..' && !inside.startsWith('../');
+  if (!isOwn) throw refusal();
+  return { ...none, mounts: [{ source: inside === '.' ? '' : inside, target, readOnly }] };
+}
+
+/** Splits a volume that is written in one line; null if it is something else. */
+function inOneLine(volume: string): z.output<typeof written> | null {
+  const text = volume.trim();
+  if (/^\/[^:$]+$/.test(text)) return { type: 'volume', source: '', target: text, read_only: false };
+  const [, source = '', target = '', rest = ''] = oneLine.exec(text) ?? [];
+  const given = rest.split(',').filter((option) => option !== '');
+  if (source === '' || given.some((option) => !options.includes(option))) return null;
+  return { type: 'bind', source, target, read_only: given.includes('ro') };
+}
+
+/** Rejects a volume of the main container that no other container has, which is a directory of its own image. */
+export function requireShared(
+  volumes: readonly Volume[],
+  shared: ReadonlySet<string | null>,
+  { reject }: Pick<Reading, 'reject'>,
+): void {
+  const alone = volumes.find(({ name }) => name === null || !shared.has(name));
+  if (alone !== undefined) throw reject('volumes', expectedVolume, `"${alone.name ?? ''}:${alone.target}"`);
+}

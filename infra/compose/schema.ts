@@ -1,0 +1,133 @@
+import { z } from 'zod';
+import { limitFields } from './limits.ts';
+
+const scalar = z.union([z.string(), z.number(), z.boolean()]).nullable();
+const words = z.union([z.string(), z.array(z.string())], { error: 'expected a command' });
+const duration = z.union([z.string(), z.number()], { error: 'expected a duration' }).optional();
+const names = z.array(z.string(), { error: 'expected a list of names' });
+const build = z.union(
+  [z.string(), z.looseObject({ context: z.string().optional(), dockerfile: z.string().optional() })],
+  { error: 'expected a directory, or a table with context and dockerfile' },
+);
+
+const healthCheck = z.looseObject(
+  {
+    test: words.optional(),
+    interval: duration,
+    timeout: duration,
+    start_period: duration,
+    retries: z.number({ error: 'expected a number' }).optional(),
+    disable: z.boolean({ error: 'expected true or false' }).optional(),
+  },
+  { error: 'expected a table with test' },
+);
+
+/** The conditions under which a service may start, of another service. */
+export const conditions = ['service_started', 'service_healthy', 'service_completed_successfully'] as const;
+const dependencies = z.union(
+  [
+    names,
+    z.record(
+      z.string(),
+      z.looseObject({
+        condition: z.enum(conditions, { error: `expected ${conditions.join(', ')}` }).default('service_started'),
+        required: z.boolean().default(true),
+      }),
+    ),
+  ],
+  { error: 'expected services, by name or with a condition' },
+);
+
+export const service = z.looseObject(
+  {
+    image: z.string({ error: 'expected the name of an image' }).optional(),
+    build: build.optional(),
+    command: words.nullish(),
+    entrypoint: words.nullish(),
+    working_dir: z.string({ error: 'expected a path' }).optional(),
+    user: z.union([z.string(), z.number()], { error: 'expected an account' }).optional(),
+    environment: z
+      .union([z.array(z.string()), z.record(z.string(), scalar)], { error: 'expected variables' })
+      .default({}),
+    volumes: z.array(z.unknown(), { error: 'expected a list' }).default([]),
+    tmpfs: z.union([z.string(), names], { error: 'expected directories' }).optional(),
+    healthcheck: healthCheck.optional(),
+    depends_on: dependencies.default([]),
+    container_name: z.string({ error: 'expected a name' }).optional(),
+    hostname: z.string({ error: 'expected a name' }).optional(),
+    links: names.default([]),
+    networks: z
+      .union([names, z.record(z.string(), z.looseObject({ aliases: names.default([]) }).nullable())], {
+        error: 'expected networks',
+      })
+      .default([]),
+    restart: z.string({ error: 'expected a policy' }).optional(),
+    tty: z.boolean({ error: 'expected true or false' }).default(false),
+    stdin_open: z.boolean({ error: 'expected true or false' }).default(false),
+    ...limitFields,
+  },
+  { error: 'expected a service' },
+);
+export type Service = z.output<typeof service>;
+
+export const composeFile = z.looseObject({
+  services: z.record(
+    z.string(),
+    service.nullable().transform((one) => one ?? service.parse({})),
+    {
+      error: 'expected services',
+    },
+  ),
+  volumes: z.record(z.string(), z.looseObject({}).nullable(), { error: 'expected volumes' }).default({}),
+});
+
+/** The accepted keys of the file. Networks are all the sandbox's own, whatever they are called. */
+export const fileKeys = ['version', 'name', 'services', 'networks', 'volumes'];
+
+/** The keys of a service that are read, and those without effect on a container without network or restarts. */
+export const mainKeys = [
+  'image',
+  'build',
+  'command',
+  'entrypoint',
+  'working_dir',
+  'user',
+  'environment',
+  'volumes',
+  'depends_on',
+  'container_name',
+  'hostname',
+  'links',
+  'networks',
+  'tty',
+  'stdin_open',
+  'init',
+  'platform',
+  'pull_policy',
+  'restart',
+  'labels',
+  'annotations',
+  'logging',
+  'ports',
+  'expose',
+  'dns',
+  'dns_search',
+  'cap_drop',
+  'ulimits',
+  'stop_signal',
+  'stop_grace_period',
+  ...Object.keys(limitFields),
+];
+
+/** The accepted keys of a further service. */
+export const serviceKeys = [...mainKeys, 'tmpfs', 'healthcheck'];
+
+/** Values of other keys that ask for nothing beyond what a container has. */
+export const harmless: Readonly<Record<string, readonly unknown[]>> = {
+  privileged: [false],
+  network_mode: ['bridge', 'default', 'none'],
+  read_only: [false],
+  security_opt: ['no-new-privileges', 'no-new-privileges:true', 'label=disable', 'label:disable'],
+  scale: [1],
+  profiles: [],
+};

@@ -1,0 +1,86 @@
+import type { Beside, ServiceDependency, ServiceHealthCheck, ServiceVolume } from '../sandbox/service.ts';
+import type { ComposedService } from './services.ts';
+
+/** The variable of Harbor's that stands for the image of the main service. */
+const mainVariable = '$' + '{MAIN_IMAGE_NAME}';
+
+/** Writes further services as a compose file whose main service is called `main`, in JSON, which is YAML. */
+export function writeCompose({ services, names, volumes }: Beside<ComposedService>): string {
+  const main = {
+    networks: { default: { aliases: names } },
+    ...(volumes.length > 0 && { volumes: volumes.map(volumeText) }),
+  };
+  const others = services.map(
+    (service) =>
+      [
+        service.name,
+        { ...tableWithDollars(fieldsOf(service)), ...(service.image === 'main' && { image: mainVariable }) },
+      ] as const,
+  );
+  const named = services.flatMap((service) => service.volumes).flatMap(({ name }) => (name === null ? [] : [name]));
+  const file = {
+    services: { main: withDollars(main), ...Object.fromEntries(others) },
+    ...(named.length > 0 && { volumes: Object.fromEntries(named.map((name) => [name, {}])) }),
+  };
+  return `${JSON.stringify(file, null, 2)}\n`;
+}
+
+function fieldsOf(service: ComposedService) {
+  const { image, aliases, entrypoint, command, workdir, user, env, healthCheck, dependsOn, restarts, tty, stdin } =
+    service;
+  const mounts = service.mounts.map(({ source, target, readOnly }) => `./${source}:${target}${readOnly ? ':ro' : ''}`);
+  return {
+    ...(image !== 'main' && ('name' in image ? { image: image.name } : { build: buildOf(image) })),
+    ...(entrypoint !== null && { entrypoint }),
+    ...(command !== null && { command }),
+    ...(workdir !== null && { working_dir: workdir }),
+    ...(user !== null && { user }),
+    environment: env,
+    ...(healthCheck !== null && { healthcheck: healthCheckOf(healthCheck) }),
+    depends_on: Object.fromEntries(dependsOn.map(dependencyOf)),
+    tmpfs: service.tmpfs,
+    volumes: [...mounts, ...service.volumes.map(volumeText)],
+    networks: { default: { aliases } },
+    ...(restarts && { restart: 'on-failure' }),
+    tty,
+    stdin_open: stdin,
+    cpus: service.cpus,
+    mem_limit: `${service.memoryMb}m`,
+    shm_size: `${service.sharedMemoryMb}m`,
+  };
+}
+
+const buildOf = ({ context, dockerfile }: { readonly context: string; readonly dockerfile: string }) => ({
+  context: `./${context}`,
+  dockerfile,
+});
+
+const volumeText = ({ name, target, readOnly }: ServiceVolume): string =>
+  name === null ? target : `${name}:${target}${readOnly ? ':ro' : ''}`;
+
+const healthCheckOf = ({ test, intervalMs, timeoutMs, startPeriodMs, retries }: ServiceHealthCheck) => ({
+  ...(test !== undefined && { test }),
+  ...(intervalMs !== undefined && { interval: `${intervalMs}ms` }),
+  ...(timeoutMs !== undefined && { timeout: `${timeoutMs}ms` }),
+  ...(startPeriodMs !== undefined && { start_period: `${startPeriodMs}ms` }),
+  ...(retries !== undefined && { retries }),
+});
+
+const conditions = {
+  started: 'service_started',
+  healthy: 'service_healthy',
+  completed: 'service_completed_successfully',
+} as const;
+
+const dependencyOf = ({ service, until }: ServiceDependency) => [service, { condition: conditions[until] }] as const;
+
+/** Writes a dollar sign as two, in all texts: the values of variables are in them already. */
+function withDollars(value: unknown): unknown {
+  if (typeof value === 'string') return value.replaceAll('$', '$$$$');
+  if (Array.isArray(value)) return value.map(withDollars);
+  if (typeof value !== 'object' || value === null) return value;
+  return tableWithDollars(value);
+}
+
+const tableWithDollars = (table: object): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(Object.entries(table).map(([key, one]) => [key, withDollars(one)]));

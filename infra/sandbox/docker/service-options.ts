@@ -1,0 +1,81 @@
+import type Docker from 'dockerode';
+import { flatLabels } from '../labels.ts';
+import type { SandboxSpec } from '../sandbox.ts';
+import type { SandboxService, ServiceHealthCheck, ServiceVolume } from '../service.ts';
+import { rootCapabilities } from './capabilities.ts';
+
+/** The label with the name of the sandbox that a service or a volume belongs to. */
+export const ofSandboxLabel = 'temper.of-sandbox';
+
+const megabyte = 2 ** 20;
+const nanosecondsPerMs = 1_000_000;
+const pids = 512;
+const retries = 10;
+/** The size of a service's log, of which only the end is read. */
+const logSize = '4m';
+
+/** The name of the container of a service, or of a volume. */
+export const nameBeside = (sandbox: string, name: string): string => `${sandbox}.${name}`;
+
+/** The labels of what belongs to a sandbox: those of the sandbox, so that a reaper that finds it alone can decide. */
+export const labelsBeside = ({ name, labels }: SandboxSpec): Readonly<Record<string, string>> => ({
+  ...flatLabels(labels),
+  [ofSandboxLabel]: name,
+});
+
+/** Returns the mounts of named volumes. */
+export const volumeBinds = (sandbox: string, volumes: readonly ServiceVolume[]): readonly string[] =>
+  volumes.flatMap(({ name, target, readOnly }) =>
+    name === null ? [] : [`${nameBeside(sandbox, name)}:${target}${readOnly ? ':ro' : ''}`],
+  );
+
+/**
+ * Describes the container of a service. It shares the loopback device of the sandbox, which has no other, and is root without
+ * more rights than a sandbox whose task asks for root.
+ */
+export function serviceOptions(
+  spec: SandboxSpec,
+  service: SandboxService,
+  container: string,
+): Docker.ContainerCreateOptions {
+  const { entrypoint, command, workdir, user, env, healthCheck, volumes, tmpfs, restarts } = service;
+  const anonymous = volumes.filter(({ name }) => name === null).map(({ target }) => [target, {}] as const);
+  return {
+    name: nameBeside(spec.name, service.name),
+    Image: service.image,
+    Labels: { ...labelsBeside(spec) },
+    ...(entrypoint !== null && { Entrypoint: [...entrypoint] }),
+    ...(command !== null && { Cmd: [...command] }),
+    ...(workdir !== null && { WorkingDir: workdir }),
+    ...(user !== null && { User: user }),
+    Env: Object.entries(env).map(([name, value]) => `${name}=${value}`),
+    Tty: service.tty,
+    OpenStdin: service.stdin,
+    ...(healthCheck !== null && { Healthcheck: healthCheckOf(healthCheck) }),
+    Volumes: Object.fromEntries(anonymous),
+    HostConfig: {
+      NetworkMode: `container:${container}`,
+      CapDrop: ['ALL'],
+      CapAdd: [...rootCapabilities],
+      SecurityOpt: ['no-new-privileges'],
+      IpcMode: 'private',
+      PidsLimit: pids,
+      Memory: service.memoryMb * megabyte,
+      MemorySwap: service.memoryMb * megabyte,
+      NanoCpus: Math.round(service.cpus * 1e9),
+      ShmSize: service.sharedMemoryMb * megabyte,
+      Tmpfs: Object.fromEntries(tmpfs.map((path) => [path, 'exec,nosuid,nodev'])),
+      Binds: [...volumeBinds(spec.name, volumes)],
+      ...(restarts && { RestartPolicy: { Name: 'on-failure', MaximumRetryCount: retries } }),
+      LogConfig: { Type: 'json-file', Config: { 'max-size': logSize, 'max-file': '1' } },
+    },
+  };
+}
+
+const healthCheckOf = (check: ServiceHealthCheck): Docker.HealthConfig => ({
+  ...(check.test !== undefined && { Test: [...check.test] }),
+  ...(check.intervalMs !== undefined && { Interval: check.intervalMs * nanosecondsPerMs }),
+  ...(check.timeoutMs !== undefined && { Timeout: check.timeoutMs * nanosecondsPerMs }),
+  ...(check.startPeriodMs !== undefined && { StartPeriod: check.startPeriodMs * nanosecondsPerMs }),
+  ...(check.retries !== undefined && { Retries: check.retries }),
+});

@@ -1,0 +1,154 @@
+import type Docker from 'dockerode';
+import { pack } from 'tar-stream';
+import { errorMessage } from '../../../workflows/contracts/error-message.ts';
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import { SandboxFailure } from '../failure.ts';
+import { addTree, collect } from '../files.ts';
+import { labelsOf, requireSameEpoch } from '../labels.ts';
+import type { Limiter } from '../limiter.ts';
+import type { SandboxSpec } from '../sandbox.ts';
+import type { Beside, SandboxService } from '../service.ts';
+import { missingImage } from './container.ts';
+import { callDaemon, daemonStatus, explainLoss, orIfMissing } from './daemon.ts';
+import { exists } from './image-facts.ts';
+import { labelsBeside, nameBeside, serviceOptions } from './service-options.ts';
+import { awaitService, readyMs, type StartedService } from './service-state.ts';
+
+/** A sandbox's own container, which runs. */
+export interface SandboxContainer {
+  readonly id: string;
+  readonly spec: SandboxSpec & { readonly beside: Beside };
+}
+
+/** Makes the volumes that containers of a sandbox share. A volume that exists stays as it is. */
+export async function ensureVolumes(docker: Docker, spec: SandboxSpec): Promise<void> {
+  const { services = [], volumes = [] } = spec.beside ?? {};
+  const names = [...services.flatMap((service) => service.volumes), ...volumes].map(({ name }) => name);
+  for (const name of new Set(names)) {
+    if (name === null) continue;
+    const options = { Name: nameBeside(spec.name, name), Labels: { ...labelsBeside(spec) } };
+    await callDaemon(() => docker.createVolume(options));
+  }
+}
+
+/**
+ * Gets or creates the services of a sandbox, each after those that it depends on, and waits until all are ready. Throws
+ * SetupFailed for one that fails: nothing but the task itself has run by then.
+ */
+export async function ensureServices(
+  docker: Docker,
+  sandbox: SandboxContainer,
+  creations: Limiter,
+  signal: AbortSignal,
+): Promise<void> {
+  const deadlineMs = Date.now() + readyMs;
+  const failure = new AbortController();
+  const ending = AbortSignal.any([signal, failure.signal]);
+  const started = new Map<string, Promise<StartedService>>();
+  const start = async (service: SandboxService): Promise<StartedService> => {
+    for (const { service: name, until } of service.dependsOn) {
+      const needed = await started.get(name);
+      if (needed !== undefined) await awaitService(needed, until, deadlineMs, ending);
+    }
+    ending.throwIfAborted();
+    const container = await creations.run(() => ensureService(docker, sandbox, service), ending);
+    return { service, container };
+  };
+  const ready = async (starting: Promise<StartedService>): Promise<void> => {
+    try {
+      await awaitService(await starting, 'ready', deadlineMs, ending);
+    } catch (error) {
+      // The first failure ends the waits for the others, which end because of it.
+      if (!ending.aborted) failure.abort(error);
+      throw error;
+    }
+  };
+  const all = sandbox.spec.beside.services.map((service) => {
+    const starting = start(service);
+    started.set(service.name, starting);
+    return ready(starting);
+  });
+  // Nothing may still be created when the caller removes the sandbox.
+  await Promise.allSettled(all);
+  signal.throwIfAborted();
+  failure.signal.throwIfAborted();
+}
+
+/** Gets or creates the container of a service, and starts it. */
+async function ensureService(
+  docker: Docker,
+  sandbox: SandboxContainer,
+  service: SandboxService,
+): Promise<Docker.Container> {
+  const { id, spec } = sandbox;
+  const options = serviceOptions(spec, service, id);
+  const container = docker.getContainer(options.name ?? '');
+  try {
+    await create(docker, options);
+    let info = await callDaemon(() => container.inspect());
+    const labels = labelsOf(info.Config.Labels);
+    if (labels === undefined) throw foreign(spec, service);
+    requireSameEpoch(options.name ?? '', spec.labels, labels);
+    if (info.HostConfig.NetworkMode !== options.HostConfig?.NetworkMode) {
+      // It belongs to an earlier container of this sandbox, which is gone.
+      await callDaemon(() => container.remove({ force: true, v: true })).catch(orIfMissing);
+      await create(docker, options);
+      info = await callDaemon(() => container.inspect());
+    }
+    if (info.State.Status !== 'created') return container;
+    await place(container, service);
+    await callDaemon(() => container.start()).catch((error: unknown) => {
+      // A concurrent call for the same name has started it.
+      if (daemonStatus(error) !== 304) throw error;
+    });
+    return container;
+  } catch (error) {
+    if (error instanceof TemperFailure) throw error;
+    throw (await explainLoss(docker, spec.name, id)) ?? unstartable(service, error);
+  }
+}
+
+/** Creates the container unless its name is taken. */
+async function create(docker: Docker, options: Docker.ContainerCreateOptions): Promise<void> {
+  try {
+    await callDaemon(() => docker.createContainer(options));
+  } catch (error) {
+    if (daemonStatus(error) === 404) throw missingImage(options.Image ?? '', error);
+    if (daemonStatus(error) !== 409) throw error;
+  }
+}
+
+/** Copies the task's files into a container that has not started. */
+async function place(container: Docker.Container, { files }: SandboxService): Promise<void> {
+  for (const { tree, at } of files) {
+    const tar = pack();
+    const packed = collect(tar);
+    for (const directory of await missingDirectories(container, at)) {
+      tar.entry({ name: `${directory.slice(1)}/`, type: 'directory', mode: 0o755, uid: 0, gid: 0 });
+    }
+    addTree(tar, tree, { at, uid: 0, gid: 0 });
+    tar.finalize();
+    const archive = await packed;
+    await callDaemon(() => container.putArchive(archive, { path: '/' }));
+  }
+}
+
+/** Returns a directory and those above it that the container's image does not have, from the top. */
+async function missingDirectories(container: Docker.Container, directory: string): Promise<readonly string[]> {
+  if (directory === '/' || (await exists(container, directory))) return [];
+  const above = directory.slice(0, directory.lastIndexOf('/')) || '/';
+  return [...(await missingDirectories(container, above)), directory];
+}
+
+/** The failure of a container that the daemon could not start, mostly for a command that its image lacks. */
+function unstartable(service: SandboxService, cause: unknown): Error {
+  const status = daemonStatus(cause);
+  if (status !== 400 && status !== 404) return cause instanceof Error ? cause : new Error(String(cause));
+  const text = `the service ${service.name} of the task did not start: ${errorMessage(cause).slice(0, 600)}`;
+  return new TemperFailure('SetupFailed', text, { cause });
+}
+
+function foreign({ name }: SandboxSpec, service: SandboxService): SandboxFailure {
+  const text = `a container that temper did not make has the name ${nameBeside(name, service.name)}; remove or rename it`;
+  return new SandboxFailure('SandboxConflict', text);
+}

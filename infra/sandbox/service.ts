@@ -1,0 +1,79 @@
+import type { FileTree } from './file-tree.ts';
+import type { BuildContext, ImageName } from './image.ts';
+
+/** The check by which the container engine tells whether a service is ready. */
+export interface ServiceHealthCheck {
+  /** Docker's form: `CMD` or `CMD-SHELL` and the command, or `NONE`. Absent: that of the image. */
+  readonly test?: readonly string[];
+  readonly intervalMs?: number;
+  readonly timeoutMs?: number;
+  readonly startPeriodMs?: number;
+  readonly retries?: number;
+}
+
+/** Another service that must have come so far before this one starts. */
+export interface ServiceDependency {
+  readonly service: string;
+  readonly until: 'started' | 'healthy' | 'completed';
+}
+
+/** A directory that containers of one sandbox share, made for this sandbox; without a name, that of one container alone. */
+export interface ServiceVolume {
+  readonly name: string | null;
+  readonly target: string;
+  readonly readOnly: boolean;
+}
+
+/** A container beside a sandbox, apart from its image. */
+export interface ServiceSettings {
+  readonly name: string;
+  /** Further names by which the others reach it. */
+  readonly aliases: readonly string[];
+  /** The entry point and the command, where they replace those of the image. */
+  readonly entrypoint: readonly string[] | null;
+  readonly command: readonly string[] | null;
+  readonly workdir: string | null;
+  readonly user: string | null;
+  readonly env: Readonly<Record<string, string>>;
+  readonly healthCheck: ServiceHealthCheck | null;
+  readonly dependsOn: readonly ServiceDependency[];
+  readonly volumes: readonly ServiceVolume[];
+  /** Directories in memory. */
+  readonly tmpfs: readonly string[];
+  /** Whether it starts again when it has failed. */
+  readonly restarts: boolean;
+  /** Whether it has a terminal, and an open standard input: a shell without a command then stays. */
+  readonly tty: boolean;
+  readonly stdin: boolean;
+  readonly cpus: number;
+  readonly memoryMb: number;
+  readonly sharedMemoryMb: number;
+}
+
+/** Files that are in a service's container before it starts. */
+export interface ServiceFiles {
+  readonly tree: FileTree;
+  /** The absolute directory, or the directory of the one file. */
+  readonly at: string;
+}
+
+/** A service as a task describes it. Its image is the sandbox's own, one by name, or one to build. */
+export interface TaskService extends ServiceSettings {
+  readonly image: 'main' | ImageName | (BuildContext & Pick<ImageName, 'image'>);
+  readonly files: readonly ServiceFiles[];
+}
+
+/** A service whose image is prepared. */
+export interface SandboxService extends ServiceSettings {
+  readonly image: string;
+  readonly files: readonly ServiceFiles[];
+}
+
+/** The containers beside a sandbox, and what it has in common with them. */
+export interface Beside<One extends ServiceSettings = SandboxService> {
+  readonly services: readonly One[];
+  /** Names by which the services reach the sandbox itself. */
+  readonly names: readonly string[];
+  /** Volumes of services that the sandbox has, too. */
+  readonly volumes: readonly ServiceVolume[];
+}
