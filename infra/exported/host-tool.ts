@@ -5,7 +5,7 @@ import type { HostTool } from '../gateway/tools/host-tool.ts';
 
 export { z } from 'zod';
 export type { HostCall } from '../../workflows/contracts/host-tools.ts';
-export type { HostTool, HostToolContext } from '../gateway/tools/host-tool.ts';
+export type { HostTool, HostToolContext, HostToolReply } from '../gateway/tools/host-tool.ts';
 export type { HostToolModule } from '../gateway/tools/own-tools.ts';
 
 /** Makes a host tool whose arguments have types. A module exports one by default, or a list of them. */

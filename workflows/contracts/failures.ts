@@ -199,6 +199,13 @@ export const failureKinds = {
       'The engine sent a reply that cannot be trained on (ids or logprobs missing, not finite, or of different lengths), or an upstream model refused a request or sent an invalid reply.',
     remedy: 'Check its version and settings, or `upstreams.json`.',
   },
+  EnvironmentUnavailable: {
+    outcome: 'infra',
+    retryable: true,
+    description:
+      "The OpenEnv environment of a task does not answer, closed the connection, or played the agent's earlier actions again with other results.",
+    remedy: "Check the environment's server, and `environments.json`; the gateway's log has the reason.",
+  },
   EngineQuarantined: {
     outcome: 'infra',
     retryable: true,

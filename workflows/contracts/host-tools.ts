@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { text } from './input.ts';
 
 /** The host tools that temper itself has. */
-export const builtInHostTools = ['submit', 'answer'] as const;
+export const builtInHostTools = ['submit', 'answer', 'environment'] as const;
 
 /** Names of host tools, which an agent calls at the gateway and not in its sandbox. */
 export const hostToolNames = z
@@ -23,6 +23,8 @@ export interface HostCall {
   readonly arguments: string;
   /** The text that the agent got. */
   readonly result: string;
+  /** The answer to the task that the tool recorded for the tests. The agent does not see it. */
+  readonly answer?: string;
   /** Whether the tool failed. */
   readonly failed?: true;
   /** The number of turns before the call. */

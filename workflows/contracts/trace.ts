@@ -199,6 +199,8 @@ export interface TraceSummary {
   readonly engineFailures: number;
   /** Turns that the gateway failed to record or to answer, and its outages that no turn followed. Omitted when zero. */
   readonly gatewayFailures?: number;
+  /** Calls of the host tool `environment` whose environment was lost. Omitted when zero. */
+  readonly environmentFailures?: number;
   /** Whether the last of those failures ended the session: no turn began after it. */
   readonly cutOff?: boolean;
   /** The upstream model that sampled the turns; absent when the policy did. */

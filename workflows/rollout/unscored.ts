@@ -12,6 +12,8 @@ export function unscored(
   { unscored: excluded }: Pick<RolloutInput, 'unscored'>,
   { end, trace, steps = [] }: Pick<Produced, 'end' | 'trace' | 'steps'>,
 ): FailureRecord | null {
+  if (trace?.environmentFailures !== undefined)
+    throw new StageFailure({ ...lostEnvironment, stage: 'awaitAgent' }, false);
   // Some agents end without an error when they lose their model; what they leave then is not an answer.
   const submitted = end.stop === 'submitted' && steps.every(({ stop }) => stop === null || stop === 'submitted');
   const failed = trace !== null && (!submitted || trace.cutOff === true) ? failureIn(trace) : null;
@@ -21,6 +23,12 @@ export function unscored(
   if (!excluded.includes(stop)) return null;
   return { type: 'Excluded', message: `the run does not score an agent that ends by ${stop}`, stage: 'awaitAgent' };
 }
+
+/** The failure of a rollout whose environment was lost, whatever the agent did afterwards: its reward is unknown. */
+const lostEnvironment = {
+  type: 'EnvironmentUnavailable',
+  message: "the task's environment was lost during a call; see the gateway's log",
+} as const;
 
 function failureIn({
   engineFailures,

@@ -1,8 +1,10 @@
 import { z } from 'zod';
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { HostCall } from '../../../workflows/contracts/host-tools.ts';
+import { isRecord } from '../../is-record.ts';
 import { GatewayError } from '../gateway-error.ts';
 import { limits } from '../limits.ts';
-import type { HostTool, HostToolContext } from '../tools/host-tool.ts';
+import type { HostTool, HostToolContext, HostToolReply } from '../tools/host-tool.ts';
 import type { HostCallRecord, Journal } from './journal.ts';
 
 /** A request to call a tool. */
@@ -38,12 +40,14 @@ export interface HostCalls {
 export interface HostCallsDeps {
   readonly journal: Journal;
   readonly tools: readonly HostTool[];
-  readonly task: HostToolContext['task'];
+  readonly context: Pick<HostToolContext, 'session' | 'task'>;
   /** Returns the number of turns so far. */
   readonly turns: () => number;
   /** Resolves when the session may act. */
   readonly admit: () => Promise<void>;
   readonly onFailure: (tool: string, error: unknown) => void;
+  /** Records that the environment behind a tool was lost, which is not the agent's own doing. */
+  readonly onEnvironmentLost: (key: string) => Promise<void>;
 }
 
 export function createHostCalls(deps: HostCallsDeps): HostCalls {
@@ -69,8 +73,10 @@ class RecordedCalls implements HostCalls {
   }
 
   get answer(): string | null {
-    const found = this.records.findLast(({ tool, failed }) => tool === 'answer' && failed !== true);
-    return found === undefined ? null : answerIn(found.arguments);
+    const found = this.records.findLast(({ tool, answer, failed }) => {
+      return failed !== true && (tool === 'answer' || answer !== undefined);
+    });
+    return found === undefined ? null : (found.answer ?? answerIn(found.arguments));
   }
 
   get running(): boolean {
@@ -112,7 +118,12 @@ class RecordedCalls implements HostCalls {
     if (this.records.length >= limits.hostCalls) {
       throw new GatewayError('too-many-turns', `the limit of ${limits.hostCalls} calls is reached; continue without`);
     }
-    const said = await runTool(this.#deps, { name: tool, given: args, calls: this.records }, signal);
+    const said = await runTool(this.#deps, { name: tool, given: args, calls: this.records }, signal).catch(
+      async (error: unknown) => {
+        if (isLost(error)) await this.#deps.onEnvironmentLost(key);
+        throw error;
+      },
+    );
     signal.throwIfAborted();
     await admit();
     const index = this.records.length;
@@ -131,7 +142,7 @@ class RecordedCalls implements HostCalls {
   }
 }
 
-type Said = Pick<HostCall, 'arguments' | 'result' | 'failed'>;
+type Said = Pick<HostCall, 'arguments' | 'result' | 'answer' | 'failed'>;
 
 interface ToolRun {
   readonly name: string;
@@ -140,9 +151,9 @@ interface ToolRun {
   readonly calls: readonly HostCall[];
 }
 
-/** Runs a tool. What the agent did wrong, and a tool that fails, become its text. */
+/** Runs a tool. What the agent did wrong, and a tool that fails, become its text; a lost environment is thrown. */
 async function runTool(
-  { tools, task, onFailure }: Pick<HostCallsDeps, 'tools' | 'task' | 'onFailure'>,
+  { tools, context, onFailure }: Pick<HostCallsDeps, 'tools' | 'context' | 'onFailure'>,
   { name, given, calls }: ToolRun,
   stop: AbortSignal,
 ): Promise<Said> {
@@ -159,13 +170,24 @@ async function runTool(
   const limit = AbortSignal.timeout((tool.timeoutSec ?? limits.hostCallSec) * 1000);
   const signal = AbortSignal.any([stop, limit]);
   try {
-    const result = await Promise.race([tool.call(parsed.data, { task, calls, signal }), aborted(signal)]);
-    return { arguments: args, result: shortened(String(result)) };
+    const reply = tool.call(parsed.data, { ...context, calls, signal });
+    return { arguments: args, ...readReply(await Promise.race([reply, aborted(signal)])) };
   } catch (error) {
     stop.throwIfAborted();
     onFailure(name, error);
+    if (isLost(error)) throw error;
     return { arguments: args, result: limit.aborted ? 'the tool took too long' : 'the tool failed', failed: true };
   }
+}
+
+const isLost = (error: unknown): boolean => error instanceof TemperFailure && error.type === 'EnvironmentUnavailable';
+
+function readReply(reply: HostToolReply): Pick<HostCall, 'result' | 'answer'> {
+  // A module's tool may return anything.
+  const { text, answer } = isRecord(reply) ? reply : { text: reply, answer: undefined };
+  if (answer === undefined) return { result: shortened(String(text)) };
+  if (answer.length <= limits.hostCallCharacters) return { result: shortened(String(text)), answer };
+  throw new Error(`expected an answer of at most ${limits.hostCallCharacters} characters, got ${answer.length}`);
 }
 
 /** Shortens what a tool returned, and says so. */

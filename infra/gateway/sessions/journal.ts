@@ -18,7 +18,13 @@ export interface Journal {
 }
 
 /** The reason why a request failed for good, unless the same request is answered later. */
-export type RequestFailure = 'context-overflow' | 'turn-limit' | 'token-budget' | 'engine-failure' | 'gateway-failure';
+export type RequestFailure =
+  | 'context-overflow'
+  | 'turn-limit'
+  | 'token-budget'
+  | 'engine-failure'
+  | 'gateway-failure'
+  | 'environment-failure';
 
 /** A call of a host tool with the key of its request, by which a retry is recognised. */
 export interface HostCallRecord extends HostCall {

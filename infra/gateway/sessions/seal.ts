@@ -12,6 +12,7 @@ export async function sealTrace(session: Session, store: Store, absences: readon
   const { turns, hostCalls } = session;
   const lost = absences.filter((absence) => mayHaveCut(session, absence)).length;
   const gatewayFailures = session.failed('gateway-failure') + lost;
+  const environmentFailures = session.failed('environment-failure');
   const built = buildSegments(turns, session.opened.branches);
   const { segments, branches, masked } = built;
   const counts = countsOf(session, built);
@@ -43,6 +44,7 @@ export async function sealTrace(session: Session, store: Store, absences: readon
     ...(session.failed('token-budget') > 0 && { tokenBudget: true }),
     engineFailures: session.failed('engine-failure'),
     ...(gatewayFailures === 0 ? {} : { gatewayFailures }),
+    ...(environmentFailures === 0 ? {} : { environmentFailures }),
     ...(session.cutOff || lost > 0 ? { cutOff: true } : {}),
     ...(session.opened.upstream === undefined ? {} : { upstream: session.opened.upstream }),
     ...(hostCalls.records.length === 0 ? {} : { hostCalls: hostCalls.records.length }),

@@ -98,14 +98,14 @@ class LiveSession implements Session {
     this.hostCalls = createHostCalls({
       journal: this.#journal,
       tools: deps.toolbox.find(opened.hostTools ?? []),
-      task: taskOf(opened, deps.taskFiles),
+      context: { session: opened.session, task: taskOf(opened, deps.taskFiles) },
       turns: () => this.turns.length,
       admit: () => this.#admit(),
       onFailure: (tool, error) => deps.onHostToolFailure(opened.session, tool, error),
+      onEnvironmentLost: (key) => this.#failures.add('environment-failure', key),
     });
     for (const record of records) this.#restore(record);
-    const first = records[0];
-    this.openedAt = first?.kind === 'open' ? first.at : Date.now();
+    this.openedAt = records[0]?.kind === 'open' ? records[0].at : Date.now();
     this.#lastActivityAt = this.#backend.turns.at(-1)?.endedAt ?? this.openedAt;
   }
 

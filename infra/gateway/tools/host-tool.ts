@@ -15,14 +15,22 @@ export interface HostTool<Shape extends z.ZodRawShape = z.ZodRawShape> {
   /** The time limit of one call in seconds. Default: 30. */
   readonly timeoutSec?: number;
   /**
-   * Returns the text for the model. It runs again if the gateway died before the call was recorded. An error that it throws is
+   * Returns the text for the model, alone or with an answer for the tests. It runs again if the gateway died before the call was recorded. An error that it throws is
    * logged, and the model learns only that the tool failed.
    */
-  call(args: z.output<z.ZodObject<Shape>>, context: HostToolContext): string | Promise<string>;
+  call(args: z.output<z.ZodObject<Shape>>, context: HostToolContext): HostToolReply | Promise<HostToolReply>;
 }
+
+/**
+ * The reply of a tool: the text that the model gets. `answer` is recorded as the answer to the task, which the tests find in
+ * `answer.txt`, and the model does not get it; the last one of a rollout counts.
+ */
+export type HostToolReply = string | { readonly text: string; readonly answer?: string };
 
 /** The facts that a tool is called with. */
 export interface HostToolContext {
+  /** The id of the session, which is another one in each epoch of a rollout. */
+  readonly session: string;
   /** The task of the rollout. */
   readonly task: {
     readonly id: string;

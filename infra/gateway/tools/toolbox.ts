@@ -36,6 +36,12 @@ export function createToolbox(own: readonly HostTool[] = []): Toolbox {
   const byName = new Map(table.map((tool) => [tool.name, tool]));
   return {
     require(names) {
+      if (names.includes('answer') && names.includes('environment')) {
+        throw new TemperFailure(
+          'UnsupportedTask',
+          'expected the host tool answer or environment, got both; the answer of the agent would pass for the reward of the environment',
+        );
+      }
       const missing = names.find((name) => !byName.has(name));
       if (missing === undefined) return;
       throw new TemperFailure(

@@ -42,6 +42,12 @@ it('does not score an agent that submitted if such a failure ended its session',
   assert.equal(failureOf('submitted', { gatewayFailures: 1, cutOff: true }), 'GatewayUnavailable');
 });
 
+it('scores no agent whose environment was lost, whatever it did afterwards', () => {
+  for (const stop of ['submitted', 'exited', 'deadline'] as const) {
+    assert.equal(failureOf(stop, { environmentFailures: 1 }), 'EnvironmentUnavailable');
+  }
+});
+
 it('excludes the ends that the input names, and no other', () => {
   const failureWith = (excluded: RolloutInput['unscored'], stop: StopReason, contextOverflow = false) =>
     unscored({ unscored: excluded }, { end: { stop, exitCode: 1, log: blob }, trace: { ...clean, contextOverflow } });
