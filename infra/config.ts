@@ -84,6 +84,8 @@ export interface Config {
   readonly pool: EnginePool;
   /** The file that names further pools. */
   readonly pools: string;
+  /** The file that configures the OpenEnv environments of tasks. */
+  readonly environments: string;
   /** The file that configures the upstream models. */
   readonly upstreams: string;
   /** Modules with the user's own agents: absolute paths, or packages. */
@@ -174,6 +176,7 @@ export function readConfig(source: Environment = process.env): Config {
     },
     pool: poolFrom(env, policy.policyUrl),
     pools: resolve(env.TEMPER_ENGINES ?? join(home, 'engines.json')),
+    environments: resolve(env.TEMPER_ENVIRONMENTS ?? join(home, 'environments.json')),
     upstreams: resolve(env.TEMPER_UPSTREAMS ?? join(home, 'upstreams.json')),
     agents: env.TEMPER_AGENTS.map(moduleFrom),
     tools: env.TEMPER_TOOLS.map(moduleFrom),

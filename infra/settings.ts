@@ -3,6 +3,7 @@ import { sandboxChoices } from '../workflows/contracts/sandbox-kinds.ts';
 import { hubVariables } from './data-sets/hub-account.ts';
 import { moduleVariables } from './module-settings.ts';
 import { networkVariables } from './network-settings.ts';
+import { openEnvVariables } from './openenv-settings.ts';
 import { e2bVariables } from './sandbox/e2b/variables.ts';
 import { kubernetesVariables } from './sandbox/kubernetes/variables.ts';
 import { list, port, setting, wholeNumber } from './setting.ts';
@@ -211,14 +212,7 @@ export const environment = z.object({
     'file that configures the upstream models that sweeps and rollouts may evaluate',
     '`upstreams.json` in the home',
   ),
-  TEMPER_OPENENV_TOKEN: setting(
-    z
-      .string()
-      .regex(/^[\w.~-]{16,200}$/, { error: 'expected 16 to 200 letters, digits, "-", ".", "_" or "~"' })
-      .optional(),
-    'secret that clients of `temper openenv serve` need; required where it listens on any other than the loopback address',
-    'none',
-  ),
+  ...openEnvVariables,
   TEMPER_PRICES: setting(
     z.string().min(1).optional(),
     'file with the prices of tokens, sandboxes, evaluations and the trainer, by which `temper show` and the report state costs in money',

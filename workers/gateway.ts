@@ -9,6 +9,8 @@ import { createPolicyEngines } from '../infra/gateway/turns/policy-engines.ts';
 import { createUpstreams } from '../infra/gateway/upstream/upstreams.ts';
 import { createBundles } from '../infra/harbor/bundle.ts';
 import { leaseMsOf } from '../infra/hosts/lease-times.ts';
+import { createEnvironments } from '../infra/openenv/environments/environments.ts';
+import { createEnvironmentTool } from '../infra/openenv/environments/tool.ts';
 import { openStackKeys } from '../infra/stack.ts';
 import { openLease } from './claim-host.ts';
 import { keepLease } from './keep-lease.ts';
@@ -37,7 +39,8 @@ export async function runGateway(config: Config, signal: AbortSignal, name: stri
       else log.warn(event, 'engine out of service');
     },
   });
-  const toolbox = createToolbox(await loadOwnTools(config.tools));
+  const environment = createEnvironmentTool(createEnvironments(config.environments, config.env));
+  const toolbox = createToolbox([environment, ...(await loadOwnTools(config.tools))]);
   const bundles = createBundles(shared.blobs);
   const gateway = await startGateway({
     name,

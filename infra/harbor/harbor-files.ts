@@ -30,6 +30,10 @@ export interface TaskParts {
   /** The files of the workdir, when the image does not contain them. */
   readonly workspace?: FileTree;
   readonly tests: FileTree;
+  /** The names of the host tools that the agent needs. */
+  readonly hostTools?: readonly string[];
+  /** The files for these tools, which no sandbox gets. */
+  readonly toolFiles?: FileTree;
   readonly solution?: FileTree;
   readonly grading?: GradingFile;
   /** Set when the tests are part of the repository: they and their configuration are taken from the base commit. */
@@ -65,6 +69,7 @@ export function harborFiles(parts: TaskParts): FileTree {
       ...(parts.diskMb !== undefined && { storage_mb: parts.diskMb }),
     },
     ...gradingTable(parts),
+    ...(parts.hostTools !== undefined && { tools: { host: [...parts.hostTools] } }),
   });
   return new Map([
     ['task.toml', text(toml)],
@@ -74,6 +79,7 @@ export function harborFiles(parts: TaskParts): FileTree {
     ...prefixed('environment/workspace', parts.workspace),
     ...prefixed('tests', parts.tests),
     ...prefixed('solution', parts.solution),
+    ...prefixed('tools', parts.toolFiles),
     ...(parts.grading === undefined ? [] : [[gradingFile, text(JSON.stringify(parts.grading))] as const]),
   ]);
 }

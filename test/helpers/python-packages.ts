@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
@@ -26,7 +27,9 @@ export async function pythonWith(
 ): Promise<{ readonly python: string } | { readonly missing: string }> {
   const { name, version } = wanted;
   const cache = process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache');
-  const home = join(cache, `temper/python/${name}-${version}`);
+  // Another list of packages is another environment.
+  const list = createHash('sha256').update(wanted.needed.join('\n')).digest('hex').slice(0, 8);
+  const home = join(cache, `temper/python/${name}-${version}-${list}`);
   const python = join(home, 'bin/python');
   if (existsSync(join(home, '.ready'))) return { python };
   const found = await run('python3', ['-c', 'import sys; print(sys.version_info >= (3, 11))']).catch(() => null);

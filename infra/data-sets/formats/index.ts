@@ -2,6 +2,7 @@ import type { DataSetFormat } from '../data-set.ts';
 import { ownModule } from './module.ts';
 import { multiSweBench } from './multi-swe-bench.ts';
 import { openInstruct } from './open-instruct.ts';
+import { openenv } from './openenv.ts';
 import { slime } from './slime/index.ts';
 import { slimeSweBench, sweBench, sweGym } from './swe-bench/index.ts';
 import { sweRebench, sweRebenchV2 } from './swe-rebench.ts';
@@ -20,6 +21,7 @@ export const dataSetFormats = {
   slime,
   'slime-swe-bench': slimeSweBench,
   'terminal-bench': terminalBench,
+  openenv,
   module: ownModule,
 } as const satisfies Record<string, DataSetFormat>;
 

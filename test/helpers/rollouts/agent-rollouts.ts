@@ -6,7 +6,10 @@ import type { Host } from '../../../activities/host/host.ts';
 import { createTraceActivities } from '../../../activities/host/traces.ts';
 import { createVllmEngine } from '../../../infra/engine/vllm.ts';
 import { secretOf } from '../../../infra/gateway/secret.ts';
+import type { HostTool } from '../../../infra/gateway/tools/host-tool.ts';
+import { createToolbox } from '../../../infra/gateway/tools/toolbox.ts';
 import type { Upstreams } from '../../../infra/gateway/upstream/upstreams.ts';
+import { createBundles } from '../../../infra/harbor/bundle.ts';
 import { cacheDirectory } from '../../../infra/process/cache.mjs';
 import { createDockerProvider } from '../../../infra/sandbox/docker/provider.ts';
 import type { ChannelKind, SandboxProvider } from '../../../infra/sandbox/sandbox.ts';
@@ -49,6 +52,8 @@ export interface AgentRolloutsOptions {
   readonly taskRoot?: string;
   /** Upstream models that answer instead of the function. */
   readonly upstreams?: Upstreams;
+  /** Host tools beside temper's own. Default: none. */
+  readonly hostTools?: readonly HostTool[];
   /** The way of the model calls. Default: sockets. */
   readonly channel?: ChannelKind;
   /** The network that tasks may have. Default: none. */
@@ -61,6 +66,7 @@ export async function startAgentRollouts(
     providerIn = () => createDockerProvider({ stack: 'test-stack' }),
     taskRoot,
     upstreams,
+    hostTools = [],
     channel,
     network,
   }: AgentRolloutsOptions = {},
@@ -73,7 +79,13 @@ export async function startAgentRollouts(
   const engine = createVllmEngine({ url: vllm.url, model: 'policy', method: 'reload' });
   // The workers have theirs in the same place: evaluations read the answers that the gateway has sealed.
   const store = createFileStore(home);
-  const gateway = await startTestGateway(engine, { store, ...(upstreams !== undefined && { upstreams }) });
+  const bundles = createBundles(store);
+  const gateway = await startTestGateway(engine, {
+    store,
+    toolbox: createToolbox(hostTools),
+    taskFiles: async (bundle) => (await bundles.open(bundle)).toolFiles,
+    ...(upstreams !== undefined && { upstreams }),
+  });
   const {
     stackKeys: [stackKey],
     sockets,

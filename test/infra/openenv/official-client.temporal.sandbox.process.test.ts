@@ -19,13 +19,9 @@ import { pythonWith } from '../../helpers/python-packages.ts';
 import { type Rollouts, startRollouts } from '../../helpers/rollouts/rollouts.ts';
 import { writeHarborTask } from '../../helpers/tasks/harbor-task.ts';
 import { until } from '../../helpers/until.ts';
+import { openEnvCore } from './openenv-core.ts';
 
 const run = promisify(execFile);
-const openenv = {
-  name: 'openenv-core',
-  version: '0.3.0',
-  needed: ['fastapi', 'fastmcp-slim[client]', 'pydantic', 'requests', 'websockets'],
-};
 
 async function connect(port: number) {
   const socket = new WebSocket(`ws://127.0.0.1:${port}/ws`);
@@ -93,7 +89,7 @@ describe('temper openenv serve, with the official client and mini in local sandb
   it('plays episodes, rewards them, and leaves nothing of a client that vanished, a killed server, or Ctrl-C', {
     timeout: 900_000,
   }, async (t) => {
-    const found = await pythonWith(openenv);
+    const found = await pythonWith(openEnvCore);
     if ('missing' in found) return t.skip(found.missing);
     const tasks = join(rollouts.home, 'tasks');
     const cli = cliOn(rollouts.home, rollouts.server, { TEMPER_TASK_ROOTS: tasks, TEMPER_UPSTREAMS: upstreams });

@@ -1,0 +1,19 @@
+import { z } from 'zod';
+import { setting } from './setting.ts';
+
+/** The environment variables for OpenEnv: what temper serves, and what its tasks may use. */
+export const openEnvVariables = {
+  TEMPER_ENVIRONMENTS: setting(
+    z.string().optional(),
+    'file that configures the OpenEnv environments that tasks may use',
+    '`environments.json` in the home',
+  ),
+  TEMPER_OPENENV_TOKEN: setting(
+    z
+      .string()
+      .regex(/^[\w.~-]{16,200}$/, { error: 'expected 16 to 200 letters, digits, "-", ".", "_" or "~"' })
+      .optional(),
+    'secret that clients of `temper openenv serve` need; required where it listens on any other than the loopback address',
+    'none',
+  ),
+};

@@ -1,0 +1,148 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { WebSocket } from 'ws';
+import { z } from 'zod';
+import { errorMessage } from '../../../workflows/contracts/error-message.ts';
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import { httpCall, jsonOf } from '../../http/client.ts';
+import type { NamedEnvironment } from './environments.ts';
+
+/** A connection to an environment: one session of it, with an episode of its own. */
+export interface EnvironmentConnection {
+  readonly isOpen: boolean;
+  reset(data: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<EnvironmentReply>;
+  step(action: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<EnvironmentReply>;
+  close(): void;
+}
+
+/** The answer of an environment: the result of a step, or a refusal, after which the episode continues. */
+export type EnvironmentReply =
+  | {
+      readonly observation: Readonly<Record<string, unknown>>;
+      readonly reward: number | null;
+      readonly done: boolean;
+    }
+  | { readonly refusal: string };
+
+const messageBytes = 16 * 1024 * 1024;
+const handshakeMs = 10_000;
+/** The time for which an unreachable environment is tried again; it may be restarting. */
+const defaultConnectMs = 60_000;
+const againMs = 1_000;
+const schemaMs = 10_000;
+
+const result = z.object({
+  observation: z.record(z.string(), z.unknown()).catch({}),
+  reward: z.union([z.number(), z.boolean().transform(Number)]).nullish(),
+  done: z.boolean().default(false),
+});
+const reply = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('observation'), data: result }),
+  z.object({ type: z.literal('error'), data: z.looseObject({ message: z.string(), code: z.string() }) }),
+]);
+/** The codes of errors that an action causes; after any other one the session is of no use. */
+const refusals: readonly string[] = ['VALIDATION_ERROR', 'EXECUTION_ERROR'];
+
+/** Connects to an environment, and tries again while it is away. Throws TemperFailure EnvironmentUnavailable. */
+export async function connectEnvironment(
+  at: NamedEnvironment,
+  signal: AbortSignal,
+  connectMs = defaultConnectMs,
+): Promise<EnvironmentConnection> {
+  const until = Date.now() + connectMs;
+  for (;;) {
+    try {
+      return connectionOf(at, await openSocket(at, signal));
+    } catch (error) {
+      signal.throwIfAborted();
+      if (Date.now() > until) throw unavailable(at, errorMessage(error));
+      await sleep(againMs, undefined, { signal });
+    }
+  }
+}
+
+function openSocket({ url, token }: NamedEnvironment, signal: AbortSignal): Promise<WebSocket> {
+  const headers = token === null ? {} : { authorization: `Bearer ${token}` };
+  const socket = new WebSocket(`${url.replace(/^http/, 'ws')}/ws`, {
+    headers,
+    handshakeTimeout: handshakeMs,
+    maxPayload: messageBytes,
+    perMessageDeflate: false,
+  });
+  return new Promise((resolve, reject) => {
+    const stop = (): void => socket.terminate();
+    signal.addEventListener('abort', stop, { once: true });
+    socket.once('open', () => {
+      signal.removeEventListener('abort', stop);
+      resolve(socket);
+    });
+    socket.on('error', reject);
+    socket.once('close', () => reject(new Error('it closed the connection')));
+  });
+}
+
+function connectionOf(at: NamedEnvironment, socket: WebSocket): EnvironmentConnection {
+  async function ask(message: object, signal: AbortSignal): Promise<EnvironmentReply> {
+    const text = await exchange(socket, JSON.stringify(message), signal).catch((error: unknown) => {
+      // A late reply would be taken for that of the next message.
+      socket.terminate();
+      throw unavailable(at, errorMessage(error));
+    });
+    const parsed = reply.safeParse(parse(text));
+    if (!parsed.success) throw unavailable(at, `expected an observation or an error, got ${text.slice(0, 200)}`);
+    const { type, data } = parsed.data;
+    if (type === 'observation') return { ...data, reward: data.reward ?? null };
+    if (refusals.includes(data.code)) return { refusal: data.message };
+    throw unavailable(at, `${data.code}: ${data.message}`);
+  }
+  return {
+    get isOpen() {
+      return socket.readyState === WebSocket.OPEN;
+    },
+    reset: (data, signal) => ask({ type: 'reset', data }, signal),
+    step: (data, signal) => ask({ type: 'step', data }, signal),
+    close() {
+      if (socket.readyState === WebSocket.OPEN) socket.send('{"type":"close"}');
+      socket.close();
+    },
+  };
+}
+
+/** Sends a message and waits for the next one. */
+function exchange(socket: WebSocket, text: string, signal: AbortSignal): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const onMessage = (data: unknown): void => resolve(String(data));
+  const onClose = (): void => reject(new Error('it closed the connection'));
+  const onAbort = (): void => reject(new Error('it did not answer in time'));
+  socket.once('message', onMessage).once('close', onClose);
+  signal.addEventListener('abort', onAbort, { once: true });
+  if (signal.aborted) onAbort();
+  socket.send(text, (error) => {
+    if (error) reject(error);
+  });
+  return promise.finally(() => {
+    socket.off('message', onMessage).off('close', onClose);
+    signal.removeEventListener('abort', onAbort);
+  });
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+/** Returns the JSON schema of an environment's actions; null where it has none. */
+export async function actionSchemaOf({ url, token }: NamedEnvironment, signal: AbortSignal): Promise<unknown> {
+  const headers = token === null ? {} : { authorization: `Bearer ${token}` };
+  const schema = z.object({ action: z.record(z.string(), z.unknown()) });
+  const answer = await httpCall({ method: 'GET', url: `${url}/schema`, headers, timeoutMs: schemaMs }, signal).catch(
+    () => null,
+  );
+  const parsed = schema.safeParse(answer === null ? null : jsonOf(answer));
+  return parsed.success ? parsed.data.action : null;
+}
+
+export const unavailable = ({ name, url }: NamedEnvironment, why: string): TemperFailure =>
+  new TemperFailure('EnvironmentUnavailable', `environment ${name} at ${url}: ${why}; check its server`);

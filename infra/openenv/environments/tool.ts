@@ -1,0 +1,149 @@
+import { LRUCache } from 'lru-cache';
+import { z } from 'zod';
+import type { HostCall } from '../../../workflows/contracts/host-tools.ts';
+import type { HostTool, HostToolContext } from '../../gateway/tools/host-tool.ts';
+import {
+  actionSchemaOf,
+  connectEnvironment,
+  type EnvironmentConnection,
+  type EnvironmentReply,
+  unavailable,
+} from './connection.ts';
+import { type EnvironmentTask, environmentFile, environmentTask } from './environment-task.ts';
+import type { Environments, NamedEnvironment } from './environments.ts';
+
+const name = 'environment';
+const input = {
+  action: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .describe('The action, as an object. Leave it out in the first call, which shows the first observation.'),
+};
+const given = z.object(input);
+
+/** The limit of one call, below that of the gateway, which would be the agent's failure. */
+const callMs = 240_000;
+const limitSec = 290;
+/** Connections of one gateway. One more closes that which was used least; its episode is then played again at its next call. */
+const maxConnections = 256;
+/** The time without a call after which a connection closes. */
+const idleMs = 600_000;
+/** Characters of an observation; fewer than the gateway records, so that it shortens none. */
+const shownCharacters = 48_000;
+const schemaCharacters = 8_000;
+const over = 'The episode is over.';
+
+/** An episode in progress. */
+interface Episode {
+  readonly connection: EnvironmentConnection;
+  readonly task: EnvironmentTask;
+  /** The calls that it has seen. */
+  calls: number;
+  rewards: number[];
+  isOver: boolean;
+}
+
+/**
+ * Creates the host tool by which an agent plays the OpenEnv environment of its task. The rewards are recorded as the answer to the
+ * task, and the agent does not see them. An episode is its recorded calls: if its connection is gone, as after a restart of the
+ * gateway, it is played again, which an environment must allow by giving the same results for the same reset and actions.
+ */
+export function createEnvironmentTool(
+  environments: Environments,
+  { connectMs }: { readonly connectMs?: number } = {},
+): HostTool {
+  const open = new LRUCache<string, Episode>({
+    max: maxConnections,
+    ttl: idleMs,
+    ttlAutopurge: true,
+    updateAgeOnGet: true,
+    dispose: ({ connection }) => connection.close(),
+  });
+
+  async function call({ action }: z.output<typeof given>, context: HostToolContext) {
+    const earlier = context.calls.filter(({ tool, failed }) => tool === name && failed !== true);
+    if (earlier.at(-1)?.result.endsWith(over) === true) return over;
+    const signal = AbortSignal.any([context.signal, AbortSignal.timeout(callMs)]);
+    const task = await taskOf(context);
+    const at = await environments.find(task.environment);
+    const episode = await episodeOf(at, { task, earlier, session: context.session }, signal);
+    const first = earlier.length === 0 ? await begin(episode, at, signal) : '';
+    const text = action === undefined && first !== '' ? first : await play(episode, action ?? {}, signal);
+    episode.calls = earlier.length + 1;
+    if (episode.isOver) open.delete(context.session);
+    const reward = rewardOf(episode);
+    return reward === null ? text : { text, answer: String(reward) };
+  }
+
+  /** Returns the open episode of a session, or opens one and plays the earlier calls again. */
+  async function episodeOf(
+    at: NamedEnvironment,
+    { task, earlier, session }: { task: EnvironmentTask; earlier: readonly HostCall[]; session: string },
+    signal: AbortSignal,
+  ): Promise<Episode> {
+    const known = open.get(session);
+    if (known?.connection.isOpen === true && known.calls === earlier.length && earlier.length > 0) return known;
+    open.delete(session);
+    const connection = await connectEnvironment(at, signal, connectMs);
+    const episode: Episode = { connection, task, calls: 0, rewards: [], isOver: false };
+    open.set(session, episode);
+    for (const [index, { arguments: args, result }] of earlier.entries()) {
+      const { action } = given.parse(JSON.parse(args));
+      const first = index === 0 ? await begin(episode, at, signal) : '';
+      const text = action === undefined && first !== '' ? first : await play(episode, action ?? {}, signal);
+      if (text === result) continue;
+      open.delete(session);
+      throw unavailable(at, `it was to play action ${index + 1} again and gave another result, so the episode is lost`);
+    }
+    return episode;
+  }
+
+  const tool: HostTool<typeof input> = {
+    name,
+    description:
+      'The environment of the task. Call it without an action first: it shows the first observation and the form of actions. Then give it one action in each call.',
+    input,
+    timeoutSec: limitSec,
+    call,
+  };
+  // The gateway calls it with arguments that its own schema has read.
+  return tool as unknown as HostTool;
+}
+
+async function taskOf({ task }: HostToolContext): Promise<EnvironmentTask> {
+  const bytes = await task.file(environmentFile);
+  if (bytes === null) throw new Error(`task ${task.id}: expected tools/${environmentFile}, got no such file`);
+  return environmentTask.parse(JSON.parse(Buffer.from(bytes).toString()));
+}
+
+/** Resets the environment. Returns its first observation and the form of its actions. */
+async function begin(episode: Episode, at: NamedEnvironment, signal: AbortSignal): Promise<string> {
+  const reply = await episode.connection.reset(episode.task.reset, signal);
+  if ('refusal' in reply) throw unavailable(at, `it refused to begin: ${reply.refusal}`);
+  const schema = await actionSchemaOf(at, signal);
+  const form =
+    schema === null ? '' : `\nActions have this JSON schema: ${JSON.stringify(schema).slice(0, schemaCharacters)}`;
+  return `${take(episode, reply)}${form}`;
+}
+
+async function play(episode: Episode, action: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<string> {
+  if (episode.isOver) return over;
+  return take(episode, await episode.connection.step(action, signal));
+}
+
+/** Takes the reward of a reply, and returns what the agent sees of it. */
+function take(episode: Episode, reply: EnvironmentReply): string {
+  if ('refusal' in reply) return `error: ${reply.refusal.slice(0, shownCharacters)}`;
+  const { observation, reward, done } = reply;
+  if (reward !== null) episode.rewards.push(reward);
+  episode.isOver = done;
+  const text = JSON.stringify(observation);
+  const shown =
+    text.length <= shownCharacters
+      ? text
+      : `${text.slice(0, shownCharacters)}\n[${text.length - shownCharacters} characters left out]`;
+  return done ? `${shown}\n${over}` : shown;
+}
+
+const rewardOf = ({ rewards, task }: Episode): number | null =>
+  task.reward === 'sum' && rewards.length > 0 ? rewards.reduce((sum, one) => sum + one, 0) : (rewards.at(-1) ?? null);

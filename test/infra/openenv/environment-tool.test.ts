@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict';
+import { describe, it, type TestContext } from 'node:test';
+import { socketOf } from '../../../infra/gateway/sockets.ts';
+import type { HostToolReply } from '../../../infra/gateway/tools/host-tool.ts';
+import { createToolbox } from '../../../infra/gateway/tools/toolbox.ts';
+import { createEnvironmentTool } from '../../../infra/openenv/environments/tool.ts';
+import type { HostCall } from '../../../workflows/contracts/host-tools.ts';
+import { createScriptedEngine } from '../../helpers/engine/scripted-engine.ts';
+import { openSession, startTestGateway } from '../../helpers/gateway/gateway.ts';
+import { connectMcp } from '../../helpers/gateway/mcp-client.ts';
+import { until } from '../../helpers/until.ts';
+import { type GuessEnvironment, startGuessEnvironment } from './guess-environment.ts';
+
+const never = new AbortController().signal;
+const first = '{"hint":"guess a number from 0 to 9"}';
+
+/** The tool of one gateway process; `calls` are the calls that the session has recorded. */
+function toolOf({ url }: Pick<GuessEnvironment, 'url'>, reward: 'last' | 'sum' = 'last') {
+  const tool = createEnvironmentTool({ find: async (name) => ({ name, url, token: null }) }, { connectMs: 0 });
+  const file = async () => Buffer.from(JSON.stringify({ environment: 'guess', reset: { seed: 47 }, reward }));
+  return async (calls: HostCall[], args: Record<string, unknown>): Promise<HostToolReply> => {
+    const context = { session: 'rollout.1', task: { id: 'guess-47', file }, calls, signal: never };
+    const reply = await tool.call(args, context);
+    const { text, answer } = typeof reply === 'string' ? { text: reply, answer: undefined } : reply;
+    const times = { index: calls.length, turns: 0, startedAt: 0, endedAt: 0 };
+    calls.push({
+      ...times,
+      tool: 'environment',
+      arguments: JSON.stringify(args),
+      result: text,
+      ...(answer !== undefined && { answer }),
+    });
+    return reply;
+  };
+}
+
+async function startEnvironment(t: TestContext): Promise<GuessEnvironment> {
+  const environment = await startGuessEnvironment();
+  t.after(() => environment.close());
+  return environment;
+}
+
+describe('the host tool environment', () => {
+  it('shows observations, takes actions, and records the reward for the tests alone', async (t) => {
+    const environment = await startEnvironment(t);
+    const call = toolOf(environment);
+    const calls: HostCall[] = [];
+    assert.equal(await call(calls, {}), first);
+    assert.deepEqual(await call(calls, { action: { guess: 3 } }), { text: '{"hint":"higher"}', answer: '0.1' });
+    assert.deepEqual(await call(calls, { action: { number: 7 } }), { text: 'error: expected a guess', answer: '0.1' });
+    const end = await call(calls, { action: { guess: 7 } });
+    assert.deepEqual(end, { text: '{"hint":"right"}\nThe episode is over.', answer: '1' });
+    assert.equal(await call(calls, { action: { guess: 7 } }), 'The episode is over.');
+    assert.deepEqual(environment.seen[0], { type: 'reset', data: { seed: 47 } });
+    await until(() => environment.open === 0);
+  });
+
+  it('adds the rewards up where the task says so, and begins by itself with an action', async (t) => {
+    const call = toolOf(await startEnvironment(t), 'sum');
+    const calls: HostCall[] = [];
+    assert.deepEqual(await call(calls, { action: { guess: 9 } }), { text: '{"hint":"lower"}', answer: '0.1' });
+    const end = await call(calls, { action: { guess: 7 } });
+    assert.equal(typeof end === 'string' ? '' : end.answer, '1.1');
+  });
+
+  it('plays the recorded actions again where the connection or the gateway has gone', async (t) => {
+    const environment = await startEnvironment(t);
+    const calls: HostCall[] = [];
+    const call = toolOf(environment, 'sum');
+    await call(calls, {});
+    await call(calls, { action: { guess: 3 } });
+    environment.cut();
+    await until(() => environment.open === 0);
+    await call(calls, { action: { guess: 4 } });
+    // Another process knows the calls alone.
+    const end = await toolOf(environment, 'sum')(calls, { action: { guess: 7 } });
+    assert.deepEqual(end, { text: '{"hint":"right"}\nThe episode is over.', answer: '1.2' });
+    const resets = environment.seen.filter(({ type }) => type === 'reset');
+    assert.equal(resets.length, 3);
+  });
+
+  it('fails as a lost environment if that gives other results, or if nothing answers', async (t) => {
+    const environment = await startEnvironment(t);
+    const calls: HostCall[] = [];
+    await toolOf(environment)(calls, { action: { guess: 3 } });
+    environment.greet('more');
+    const lost = { type: 'EnvironmentUnavailable', message: /play action 1 again and gave another result/ };
+    await assert.rejects(toolOf(environment)(calls, { action: { guess: 4 } }), lost);
+    const nowhere = { url: 'http://127.0.0.1:1' };
+    await assert.rejects(toolOf(nowhere)([], {}), { type: 'EnvironmentUnavailable', message: /ECONNREFUSED/ });
+  });
+
+  it('seals the reward as the answer of the session, and a lost environment as a failure', async (t) => {
+    const environment = await startEnvironment(t);
+    let url = environment.url;
+    const tool = createEnvironmentTool({ find: async (name) => ({ name, url, token: null }) }, { connectMs: 0 });
+    const bytes = Buffer.from(JSON.stringify({ environment: 'guess', reset: { seed: 5 } }));
+    await using gateway = await startTestGateway(createScriptedEngine({ script: () => ({ kind: 'say', ids: [65] }) }), {
+      toolbox: createToolbox([tool]),
+      taskFiles: async () => new Map([['environment.json', { mode: 0o644, bytes }]]),
+    });
+    const task = { id: 'guess-5', bundle: { digest: '0'.repeat(64), size: 1, mediaType: 'application/x-tar' } };
+    await assert.rejects(
+      gateway.control.open({ ...openSession('both.1'), hostTools: ['answer', 'environment'], task }),
+      {
+        type: 'UnsupportedTask',
+        message: /would pass for the reward/,
+      },
+    );
+    const play = async (session: string, guess: number) => {
+      const secret = await gateway.open(session, { hostTools: ['environment'], task });
+      await using client = await connectMcp(socketOf(gateway.options.sockets.agents, gateway.options.name), secret);
+      const said = await client.call('environment', { action: { guess } });
+      return { said, summary: await gateway.control.seal(session) };
+    };
+    const right = await play('right.1', 5);
+    assert.equal(right.said, '{"hint":"right"}\nThe episode is over.');
+    assert.equal(String(await gateway.store.get(right.summary.answer?.digest ?? '')), '1');
+    assert.equal(right.summary.environmentFailures, undefined);
+    url = 'http://127.0.0.1:1';
+    const lost = await play('lost.1', 5);
+    assert.match(lost.said, /^error: the gateway failed/);
+    assert.deepEqual([lost.summary.environmentFailures, lost.summary.answer], [1, undefined]);
+  });
+});
