@@ -81,6 +81,12 @@ class Xterm implements Emulator {
           return;
         }
         at += 1 + length;
+        continue;
+      }
+      const plain = this.#drawing ? '' : plainAt(text, at);
+      if (plain !== '') {
+        this.grid.writeNarrow(plain);
+        at += plain.length;
       } else {
         const character = String.fromCodePoint(text.codePointAt(at) ?? 0);
         this.#put(character);
@@ -186,6 +192,14 @@ class Xterm implements Emulator {
     if (final === 'h') this.#alternate ??= createGrid(this.#size, () => {});
     if (final === 'l') this.#alternate = null;
   }
+}
+
+const ascii = /[ -~]+/y;
+
+/** Returns the ASCII text at an index, which is most of what programs print. */
+function plainAt(text: string, at: number): string {
+  ascii.lastIndex = at;
+  return ascii.exec(text)?.[0] ?? '';
 }
 
 /** The length of the start of a sequence that can have no end; null if its end may still come. */

@@ -17,7 +17,7 @@ export interface Position {
   column: number;
 }
 
-/** Creates a blank grid. `onScroll` gets each line that scrolls out at the top of the screen. */
+/** Creates a blank grid. `onScroll` gets each line that scrolls out at the top of the screen, as it is at that time. */
 export const createGrid = (size: Size, onScroll: (line: Line) => void): Grid => new CellGrid(size, onScroll);
 
 export type Grid = CellGrid;
@@ -60,11 +60,25 @@ class CellGrid {
 
   write(character: string): void {
     const width = widthOf(character);
-    if (width === 0) {
-      this.#join(character);
-      return;
+    if (width === 0) this.#join(character);
+    else this.#put([character], width);
+  }
+
+  /** Writes characters of one column each. */
+  writeNarrow(text: string): void {
+    const { columns } = this.size;
+    for (let at = 0; at < text.length; ) {
+      const room = this.#full ? columns : columns - this.cursor.column;
+      this.#put(text.slice(at, at + room), 1);
+      at += room;
     }
-    if (this.#full || this.cursor.column + width > this.size.columns) {
+  }
+
+  /** Writes characters that fit into one line: the cursor's, or the next one if there is no room in it. */
+  #put(characters: ArrayLike<string>, width: 1 | 2): void {
+    const { columns } = this.size;
+    const taken = characters.length * width;
+    if (this.#full || this.cursor.column + taken > columns) {
       this.#line(this.cursor.row).continues = true;
       this.cursor.column = 0;
       this.feed();
@@ -73,11 +87,13 @@ class CellGrid {
     const { cells } = this.#touch(row);
     // Of a wide character that is half written over, nothing stays.
     if (cells[column] === '') cells[column - 1] = ' ';
-    if (cells[column + width] === '') cells[column + width] = ' ';
-    cells[column] = character;
-    if (width === 2) cells[column + 1] = '';
-    this.#full = column + width >= this.size.columns;
-    this.cursor.column = Math.min(column + width, this.size.columns - 1);
+    if (cells[column + taken] === '') cells[column + taken] = ' ';
+    for (let at = 0; at < characters.length; at += 1) {
+      cells[column + at * width] = characters[at] ?? '';
+      if (width === 2) cells[column + at * width + 1] = '';
+    }
+    this.#full = column + taken >= columns;
+    this.cursor.column = Math.min(column + taken, columns - 1);
   }
 
   /** Moves the cursor down; at the end of the region, the region scrolls. */
@@ -114,11 +130,14 @@ class CellGrid {
       return;
     }
     for (let times = Math.min(count, this.size.rows); times > 0; times -= 1) {
-      const gone = this.#line(0);
-      this.#lines.splice(0, 1);
-      this.#lines.splice(this.#bottom, 0, this.#blank());
+      const line = this.#line(0);
+      this.#onScroll(line);
       this.#scrolled += 1;
-      this.#onScroll(gone);
+      // The line is used again: new ones for all that a program prints would be much garbage.
+      line.cells.fill(' ');
+      line.continues = false;
+      this.#lines.splice(0, 1);
+      this.#lines.splice(this.#bottom, 0, line);
     }
   }
 

@@ -21,13 +21,17 @@ export type TerminalOptions = Pick<PtyOptions, 'workdir' | 'environment' | 'dire
 /** The size of the terminal, that of terminal-bench's agent. */
 export const size = { rows: 40, columns: 160 } as const;
 
-/** Waits end when a prompt was shown and nothing was printed for `quietMs`. A shell may be slow to start on a busy machine. */
-const waits = { stepMs: 20, quietMs: 150, startMs: 10_000 } as const;
+/**
+ * Waits end when a prompt was shown and nothing was printed for `quietMs`. On a busy machine a shell may be slow to start, and
+ * a program to answer: a wait after keystrokes takes at least `leastMs`, unless a prompt comes.
+ */
+const waits = { stepMs: 20, quietMs: 150, leastMs: 300, startMs: 10_000 } as const;
 
 /** Makes bash tell of each prompt by a sequence that terminals know, and do not show. */
 const promptCommand = String.raw`printf '\033]133;A\033\\'`;
 
-const endedNote = '[the shell has ended; the next keystrokes go to a new one]';
+/** Leaves the screen of a full-screen program that ended with the shell, keeps the cursor, and says what happened. */
+const endedNote = '\x1b[?1049l\x1b7\x1b[r\x1b8\x1b(B\r\n[the shell has ended; the next keystrokes go to a new one]\r\n';
 
 export async function openTerminal({ workdir, environment, directory }: TerminalOptions): Promise<Terminal> {
   const view = createView();
@@ -50,7 +54,7 @@ export async function openTerminal({ workdir, environment, directory }: Terminal
         lastDataAt = performance.now();
         emulator.write(bytes);
       },
-      onEnd: () => emulator.write(Buffer.from(`\r\n${endedNote}\r\n`)),
+      onEnd: () => emulator.write(Buffer.from(endedNote)),
     });
     // A shell other than bash tells of no prompt.
     await until(() => pty.ended || emulator.prompts > prompts || isQuiet(10 * waits.quietMs), waits.startMs);
@@ -62,7 +66,8 @@ export async function openTerminal({ workdir, environment, directory }: Terminal
     if (pty.ended) await start();
     const { prompts } = emulator;
     if (text !== '') pty.write(text);
-    await until(() => pty.ended || (emulator.prompts > prompts && isQuiet()), waitMs);
+    const mostMs = text === '' ? waitMs : Math.max(waitMs, waits.leastMs);
+    await until(() => pty.ended || (emulator.prompts > prompts && isQuiet()), mostMs);
     if (pty.ended) await sleep(2 * waits.quietMs);
   }
 

@@ -4,7 +4,7 @@ import { type Line, textOfLine } from './grid.ts';
 /** The bytes of a terminal that the model sees at a time. The middle of a longer text is left out. */
 const shownBytes = 10_000;
 /** Lines that scrolled out and are kept until the model sees them: the first ones, and the newest. */
-const kept = { first: 200, newest: 2_000 } as const;
+const kept = { first: 200, newest: 1_000 } as const;
 
 /** Shows the model what is new on a terminal. */
 export interface View {

@@ -21,7 +21,7 @@ const wide: readonly (readonly [number, number])[] = [
 const joining = /^(?:\p{M}|\u200b|\u200d)$/u;
 
 /** The number of columns that a character takes: 0, 1 or 2. */
-export function widthOf(character: string): number {
+export function widthOf(character: string): 0 | 1 | 2 {
   const code = character.codePointAt(0) ?? 0;
   if (code < 0x300) return 1;
   if (joining.test(character)) return 0;

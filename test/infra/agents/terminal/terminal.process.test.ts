@@ -100,6 +100,11 @@ describe('a terminal', () => {
   it('opens a new shell after the end of one', async () => {
     assert.match(await type('exit\n'), /exit\n\n\[the shell has ended; the next keystrokes go to a new one\]$/);
     assert.match(await type('echo a""gain\n'), /\nagain\n.*[$#]$/);
+    // The shell of a full-screen program that ends with it.
+    const last = await type("printf '\\033[?1049h\\033[5;9r'; exit\n");
+    assert.match(last, /\[the shell has ended; the next keystrokes go to a new one\]$/);
+    assert.ok(!last.includes('full-screen'), last);
+    assert.match(await type('seq 1 60\n'), /\n1\n2\n(?:\d+\n)+60\n.*[$#]$/);
   });
 });
 
