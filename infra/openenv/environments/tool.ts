@@ -1,5 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
+import { errorMessage } from '../../../workflows/contracts/error-message.ts';
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { HostCall } from '../../../workflows/contracts/host-tools.ts';
 import type { HostTool, HostToolContext } from '../../gateway/tools/host-tool.ts';
 import {
@@ -104,10 +106,18 @@ export function createEnvironmentTool(
       'The environment of the task. Call it without an action first: it shows the first observation and the form of actions. Then give it one action in each call.',
     input,
     timeoutSec: limitSec,
-    call,
+    call: (args, context) => call(args, context).catch((error: unknown) => refuse(error, context)),
   };
   // The gateway calls it with arguments that its own schema has read.
   return tool as unknown as HostTool;
+}
+
+/** Throws the failure of a call as a lost environment: nothing that an agent sends makes one fail. */
+function refuse(error: unknown, { task, signal }: HostToolContext): never {
+  signal.throwIfAborted();
+  if (error instanceof TemperFailure && error.type === 'EnvironmentUnavailable') throw error;
+  const message = `environment of task ${task.id}: ${errorMessage(error)}`;
+  throw new TemperFailure('EnvironmentUnavailable', message, { cause: error });
 }
 
 async function taskOf({ task }: HostToolContext): Promise<EnvironmentTask> {

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { socketOf } from '../../../infra/gateway/sockets.ts';
 import type { HostToolReply } from '../../../infra/gateway/tools/host-tool.ts';
 import { createToolbox } from '../../../infra/gateway/tools/toolbox.ts';
+import { createEnvironments } from '../../../infra/openenv/environments/environments.ts';
 import { createEnvironmentTool } from '../../../infra/openenv/environments/tool.ts';
 import type { HostCall } from '../../../workflows/contracts/host-tools.ts';
 import { createScriptedEngine } from '../../helpers/engine/scripted-engine.ts';
@@ -88,6 +92,24 @@ describe('the host tool environment', () => {
     await assert.rejects(toolOf(environment)(calls, { action: { guess: 4 } }), lost);
     const nowhere = { url: 'http://127.0.0.1:1' };
     await assert.rejects(toolOf(nowhere)([], {}), { type: 'EnvironmentUnavailable', message: /ECONNREFUSED/ });
+  });
+
+  it('fails as a lost environment where the operator has not named it, or not rightly', async (t) => {
+    const directory = await mkdtemp(join(tmpdir(), 'temper-environments-'));
+    t.after(() => rm(directory, { recursive: true }));
+    const path = join(directory, 'environments.json');
+    const tool = createEnvironmentTool(createEnvironments(path, {}), { connectMs: 0 });
+    const failure = (file: string | null, message: RegExp) => {
+      const bytes = file === null ? null : Buffer.from(file);
+      const context = { session: 's.1', task: { id: 'guess-0', file: async () => bytes }, calls: [], signal: never };
+      return assert.rejects(async () => tool.call({}, context), { type: 'EnvironmentUnavailable', message });
+    };
+    await failure('{"environment":"guess"}', /expected one that .*environments.json names \(none\), got guess/);
+    await writeFile(path, '{"guess":{"url":"http://127.0.0.1:1","tokenFrom":"NO_SUCH_TOKEN"}}');
+    await failure('{"environment":"guess"}', /guess.tokenFrom: expected NO_SUCH_TOKEN in the environment/);
+    await writeFile(path, '{"guess":{"url":"ftp://127.0.0.1"}}');
+    await failure('{"environment":"guess"}', /guess.url: expected an address that begins with http/);
+    await failure(null, /expected tools\/environment.json, got no such file/);
   });
 
   it('seals the reward as the answer of the session, and a lost environment as a failure', async (t) => {
