@@ -1,3 +1,5 @@
+import type { ServiceHealthCheck } from '../sandbox/service.ts';
+import { healthCheckOf } from './health-check.ts';
 import { type ContainerLimits, limitsOf, requireSharedMemory } from './limits.ts';
 import { type Mount, type Mounted, readMounts } from './mounts.ts';
 import type { Service } from './schema.ts';
@@ -14,6 +16,8 @@ export interface MainContainer {
   readonly command: readonly string[] | null;
   /** The entry point that replaces the image's; undefined if that stays. */
   readonly entrypoint: readonly string[] | undefined;
+  /** The check that says whether it is ready; null if it has none. */
+  readonly healthCheck: ServiceHealthCheck | null;
   readonly limits: ContainerLimits;
   /** Files and directories of the task's own folder, in the order in which they are mounted. */
   readonly mounts: readonly Mount[];
@@ -29,6 +33,7 @@ export const plainContainer: MainContainer = {
   env: {},
   command: null,
   entrypoint: undefined,
+  healthCheck: null,
   limits: {},
   mounts: [],
 };
@@ -50,6 +55,7 @@ export function readMain(container: Service, reading: Reading): MainContainer & 
     command: commandOf(container.command, (text) => fill(text, 'command')),
     entrypoint:
       container.entrypoint == null ? undefined : wordsOf(container.entrypoint, (text) => fill(text, 'entrypoint')),
+    healthCheck: healthCheckOf(container, reading),
     limits: limitsOf(container, fill, reject),
     mounts,
     volumes,

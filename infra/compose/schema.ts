@@ -114,13 +114,14 @@ export const mainKeys = [
   'dns_search',
   'cap_drop',
   'ulimits',
+  'healthcheck',
   'stop_signal',
   'stop_grace_period',
   ...Object.keys(limitFields),
 ];
 
 /** The accepted keys of a further service. */
-export const serviceKeys = [...mainKeys, 'tmpfs', 'healthcheck'];
+export const serviceKeys = [...mainKeys, 'tmpfs'];
 
 /** Values of other keys that ask for nothing beyond what a container has. */
 export const harmless: Readonly<Record<string, readonly unknown[]>> = {

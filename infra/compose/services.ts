@@ -1,10 +1,11 @@
 import { posix } from 'node:path';
-import type { ServiceDependency, ServiceHealthCheck, ServiceSettings } from '../sandbox/service.ts';
+import type { ServiceDependency, ServiceSettings } from '../sandbox/service.ts';
+import { healthCheckOf } from './health-check.ts';
 import { limitsOf, sharedMemoryOf } from './limits.ts';
 import { defaultDockerfile } from './main-container.ts';
 import { type Mount, readMounts } from './mounts.ts';
 import type { Service } from './schema.ts';
-import { millisecondsIn, type Reading, requireOnly, splitWords, variablesOf } from './values.ts';
+import { type Reading, requireOnly, splitWords, variablesOf } from './values.ts';
 
 /** A directory of the task's folder that an image is built from. */
 export interface ComposedBuild {
@@ -126,32 +127,6 @@ export function linksOf({ links }: Service, { fill }: Pick<Reading, 'fill'>): re
     const [service = '', name = service] = fill(link, 'links').split(':');
     return [service, name];
   });
-}
-
-function healthCheckOf({ healthcheck: given }: Service, reading: Reading): ServiceHealthCheck | null {
-  if (given === undefined) return null;
-  const { fill, reject } = reading;
-  const known = ['test', 'interval', 'timeout', 'start_period', 'start_interval', 'retries', 'disable'];
-  requireOnly(given, 'healthcheck', known, reject);
-  if (given.disable === true) return { test: ['NONE'] };
-  const { test } = given;
-  const duration = (field: 'interval' | 'timeout' | 'start_period'): number | undefined => {
-    const value = given[field];
-    return value === undefined ? undefined : millisecondsIn(value, `healthcheck.${field}`, reading);
-  };
-  const [intervalMs, timeoutMs, startPeriodMs] = [duration('interval'), duration('timeout'), duration('start_period')];
-  return {
-    ...(test !== undefined && {
-      test:
-        typeof test === 'string'
-          ? ['CMD-SHELL', fill(test, 'healthcheck.test')]
-          : test.map((word) => fill(word, 'healthcheck.test')),
-    }),
-    ...(intervalMs !== undefined && { intervalMs }),
-    ...(timeoutMs !== undefined && { timeoutMs }),
-    ...(startPeriodMs !== undefined && { startPeriodMs }),
-    ...(given.retries !== undefined && { retries: given.retries }),
-  };
 }
 
 const untils = {

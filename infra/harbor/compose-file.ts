@@ -2,6 +2,7 @@ import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { type Composed, mainImage, readCompose } from '../compose/compose.ts';
 import { type MainContainer, plainContainer } from '../compose/main-container.ts';
 import type { ComposedService } from '../compose/services.ts';
+import type { HealthCheck } from '../grading/task.ts';
 import type { FileEntry, FileTree } from '../sandbox/files.ts';
 import { imageName } from '../sandbox/image.ts';
 import type { Beside, ServiceFiles, TaskService } from '../sandbox/service.ts';
@@ -48,6 +49,27 @@ export function readComposeFile(environment: FileTree, toml: TaskToml): Composed
   });
   return { main, beside: { ...beside, services } };
 }
+
+/** Docker's own values for what a health check leaves out. */
+const usual = { intervalMs: 30_000, timeoutMs: 30_000, startPeriodMs: 0, retries: 3 } as const;
+const startIntervalSec = 5;
+
+/** Returns the health check of the main service as one of the task; null if it has none. */
+export function mainHealthCheck({ healthCheck: check }: MainContainer): HealthCheck | null {
+  const [form, ...words] = check?.test ?? ['NONE'];
+  if (check === null || form === 'NONE' || words.length === 0) return null;
+  const { intervalMs, timeoutMs, startPeriodMs, retries } = { ...usual, ...check };
+  return {
+    command: form === 'CMD-SHELL' ? words.join(' ') : words.map(quoted).join(' '),
+    intervalSec: intervalMs / 1_000,
+    timeoutSec: timeoutMs / 1_000,
+    startPeriodSec: startPeriodMs / 1_000,
+    startIntervalSec: Math.min(startIntervalSec, intervalMs / 1_000),
+    retries,
+  };
+}
+
+const quoted = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`;
 
 /** The variables that Harbor passes to the file (harbor/environments/docker). */
 const variablesOf = ({ environment }: TaskToml): Readonly<Record<string, string>> => ({

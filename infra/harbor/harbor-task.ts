@@ -5,9 +5,9 @@ import type { MainContainer } from '../compose/main-container.ts';
 import type { GradedTask } from '../grading/task.ts';
 import { type FileTree, subtree } from '../sandbox/file-tree.ts';
 import { type BuildContext, imageName } from '../sandbox/image.ts';
-import type { Beside, TaskService } from '../sandbox/service.ts';
+import { type Beside, namesBeside, type TaskService } from '../sandbox/service.ts';
 import { builtImageName, readBuildContext } from './build-context.ts';
-import { readComposeFile } from './compose-file.ts';
+import { mainHealthCheck, readComposeFile } from './compose-file.ts';
 import { type Dockerfile, readDockerfile } from './dockerfile.ts';
 import { entrypointOf } from './entrypoint.ts';
 import { type Grading, gradingFile, parseGrading } from './grading-file.ts';
@@ -95,9 +95,9 @@ export function readHarborTask(tree: FileTree): HarborTask {
     build,
     beside,
     entrypoint,
-    healthCheck: healthCheckOf(environment.healthcheck),
+    healthCheck: healthCheckOf(environment.healthcheck) ?? mainHealthCheck(main),
     skillsDirectory: environment.skills_dir === undefined ? null : posix.resolve(workdir, environment.skills_dir),
-    mcpServers: mcpServersOf(environment.mcp_servers),
+    mcpServers: mcpServersOf(environment.mcp_servers, namesBeside(beside)),
     workspace: build === null ? files : new Map(),
     remove: environment.remove,
     setup: environment.setup,

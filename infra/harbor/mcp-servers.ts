@@ -25,8 +25,14 @@ export const writtenServer = z.looseObject({
 const taken = 'temper';
 const inSandbox = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
-/** Reads the servers of a task. Throws TemperFailure MalformedTask, or UnsupportedTask for one that is not in the sandbox. */
-export function mcpServersOf(written: readonly z.output<typeof writtenServer>[]): readonly McpServer[] {
+/**
+ * Reads the servers of a task; `services` are the names of the containers beside its sandbox. Throws TemperFailure MalformedTask, or
+ * UnsupportedTask for one that is neither in the sandbox nor beside it.
+ */
+export function mcpServersOf(
+  written: readonly z.output<typeof writtenServer>[],
+  services: readonly string[] = [],
+): readonly McpServer[] {
   const names = new Set([taken]);
   return written.map(({ name, transport, url, command, args }) => {
     const failed = (type: 'MalformedTask' | 'UnsupportedTask', expected: string, got: string): TemperFailure =>
@@ -39,8 +45,9 @@ export function mcpServersOf(written: readonly z.output<typeof writtenServer>[])
     }
     if (url === undefined || !URL.canParse(url)) throw failed('MalformedTask', 'the url', url ?? 'none');
     const { protocol, hostname } = new URL(url);
-    if (protocol !== 'http:' || !inSandbox.test(hostname)) {
-      throw failed('UnsupportedTask', 'an address in the sandbox itself, such as http://127.0.0.1:8000/mcp', url);
+    if (protocol !== 'http:' || !(inSandbox.test(hostname) || services.includes(hostname))) {
+      const expected = 'an address in the sandbox itself, such as http://127.0.0.1:8000/mcp, or of a service';
+      throw failed('UnsupportedTask', expected, url);
     }
     return { name, transport: transport === 'sse' ? 'sse' : 'http', url };
   });

@@ -26,15 +26,15 @@ export const kept: Amounts = { memory: 1_024, processes: 512, handles: 256, disk
 /** The amounts that one rollout with a remote sandbox takes of this machine: for its session, its journal and its connections. */
 const remoteNeed: Amounts = { memory: 16, processes: 1, handles: sandboxHandles, disk: 16 };
 
+/** Returns the memory in MB of a task's sandbox together with its services. */
+export const memoryOf = ({ memoryMb, services = [] }: Omit<TaskLimits, 'diskMb'>): number =>
+  services.reduce((sum, service) => sum + service.memoryMb, memoryMb);
+
 /** Returns the most that one rollout of a task may use of this machine. */
-export function needOf({ memoryMb, diskMb, services = [] }: TaskLimits, sandbox: SandboxChoice): Amounts {
+export function needOf(limits: TaskLimits, sandbox: SandboxChoice): Amounts {
   if (isRemote(sandbox)) return remoteNeed;
-  return {
-    memory: services.reduce((sum, service) => sum + service.memoryMb, memoryMb),
-    processes: sandboxProcesses * (1 + services.length),
-    handles: sandboxHandles,
-    disk: diskMb,
-  };
+  const processes = sandboxProcesses * (1 + (limits.services ?? []).length);
+  return { memory: memoryOf(limits), processes, handles: sandboxHandles, disk: limits.diskMb };
 }
 
 /** Describes what a usual rollout may use of this machine. */

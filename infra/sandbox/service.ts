@@ -77,3 +77,11 @@ export interface Beside<One extends ServiceSettings = SandboxService> {
   /** Volumes of services that the sandbox has, too. */
   readonly volumes: readonly ServiceVolume[];
 }
+
+/** Returns the names of the services beside a sandbox. */
+export const namesBeside = (beside: Beside<ServiceSettings> | null): readonly string[] =>
+  (beside?.services ?? []).flatMap(({ name, aliases }) => [name, ...aliases]);
+
+/** Returns the images of services other than the sandbox's own. */
+export const imagesBeside = (beside: Beside<TaskService> | null) =>
+  (beside?.services ?? []).flatMap(({ image }) => (image === 'main' ? [] : [image]));

@@ -1,5 +1,7 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { type HarborTask, ofStep } from '../harbor/harbor-task.ts';
+import { memoryOf } from '../machine/fit.ts';
+import { imagesBeside } from '../sandbox/service.ts';
 import type { FoundTask } from './find-task.ts';
 import { gradings, type Need, type NeedName, needs } from './task-needs.ts';
 
@@ -86,12 +88,12 @@ export function createSetChecker(host: CheckedHost): SetChecker {
 
   function note(id: string, task: HarborTask): void {
     usable += 1;
-    const { image, cpus, memoryMb, diskMb } = task.description;
+    const { image, cpus, diskMb } = task.description;
     const parts = task.steps.length === 0 ? [task] : task.steps.map((_, index) => ofStep(task, index + 1));
-    images.add(image);
+    for (const one of [image, ...imagesBeside(task.beside).map((beside) => beside.image)]) images.add(one);
     largest = {
       cpus: Math.max(largest.cpus, cpus),
-      memoryMb: Math.max(largest.memoryMb, memoryMb),
+      memoryMb: Math.max(largest.memoryMb, memoryOf(task.description)),
       diskMb: Math.max(largest.diskMb, diskMb),
     };
     const { gradedIn } = task;
@@ -158,7 +160,9 @@ interface Refusal {
   readonly got: string | null;
 }
 
-function tooLarge({ description: { cpus, memoryMb } }: HarborTask, host: CheckedHost): Refusal | null {
+function tooLarge({ description }: HarborTask, host: CheckedHost): Refusal | null {
+  const cpus = Math.max(description.cpus, ...(description.services ?? []).map((service) => service.cpus));
+  const memoryMb = memoryOf(description);
   if (cpus > host.cpus) return { reason: `expected at most the ${host.cpus} CPUs of this host`, got: String(cpus) };
   if (memoryMb <= host.memoryMb) return null;
   return { reason: `expected at most the ${host.memoryMb} MB of memory of this host`, got: `${memoryMb} MB` };

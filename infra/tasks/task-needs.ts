@@ -3,6 +3,7 @@ import type { HarborTask } from '../harbor/harbor-task.ts';
 import { neededVariables } from '../harbor/host-variables.ts';
 import { newestVersion } from '../harbor/task-toml.ts';
 import type { FileEntry, FileTree } from '../sandbox/files.ts';
+import { imagesBeside } from '../sandbox/service.ts';
 import { generatedImage } from './generated/generate.ts';
 
 export interface Need {
@@ -130,10 +131,6 @@ export const needs = {
 } as const satisfies Readonly<Record<string, Need>>;
 
 export type NeedName = keyof typeof needs;
-
-/** The images of services other than the sandbox's own. */
-const imagesBeside = (beside: HarborTask['beside']) =>
-  (beside?.services ?? []).flatMap(({ image }) => (image === 'main' ? [] : [image]));
 
 /** The builds of a task: of its image, and of those of its services. */
 const buildsOf = ({ build, beside }: HarborTask) => [

@@ -9,15 +9,6 @@ import { ofSandboxLabel } from './service-options.ts';
  * What belongs to a sandbox beside its own container: the containers of its services, and their volumes. All carry its labels.
  */
 
-const sized = z.array(z.object({ SizeRw: z.number().default(0) }));
-
-/** Returns the bytes that the services of a sandbox have written outside of volumes. */
-export async function bytesBeside(docker: Docker, sandbox: string): Promise<number> {
-  const filters = { label: [`${ofSandboxLabel}=${sandbox}`] };
-  const found = sized.parse(await callDaemon(() => docker.listContainers({ filters, size: true })));
-  return found.reduce((sum, { SizeRw: bytes }) => sum + bytes, 0);
-}
-
 interface FoundSandbox {
   readonly stack: string;
   readonly name: string;

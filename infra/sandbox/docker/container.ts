@@ -1,15 +1,16 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import { SandboxFailure } from '../failure.ts';
 import { flatLabels, flatSpec, labelsOf, requireSameEpoch } from '../labels.ts';
 import { requireName } from '../names.ts';
 import type { SandboxSpec } from '../sandbox.ts';
+import { namesBeside } from '../service.ts';
 import { keeperId, rootUid } from '../shell/accounts.ts';
 import { adoptDirectoryOf } from '../shell/adopt-workdir.ts';
 import { keeperDirectory } from '../shell/scripts.ts';
 import { packSkeleton } from '../shell/skeleton.ts';
 import { rootCapabilities } from './capabilities.ts';
-import { callDaemon, daemonStatus, explainLoss, orIfMissing } from './daemon.ts';
+import { createOrFind } from './create-container.ts';
+import { callDaemon, daemonStatus, explainLoss } from './daemon.ts';
 import { exists, type ImageReader } from './image-facts.ts';
 import { volumeBinds } from './service-options.ts';
 
@@ -18,9 +19,6 @@ const megabyte = 2 ** 20;
 const reservedPids = 64;
 const keeperMb = 256;
 const sharedMemoryMb = 64;
-/** The time that another creation of the same name may take; the daemon of a busy machine needs seconds for one. */
-const creationMs = 60_000;
-const inspectPauseMs = 50;
 const forever = '2147483647';
 
 export interface EnsuredContainer {
@@ -38,7 +36,7 @@ export async function ensureContainer(
   spec: SandboxSpec,
   runtime: string,
 ): Promise<EnsuredContainer> {
-  const info = await createOrFind(docker, spec, runtime);
+  const info = await createOrFind(docker, createOptions(spec, runtime));
   const container = docker.getContainer(info.Id);
   const labels = labelsOf(info.Config.Labels);
   if (labels === undefined) throw foreignContainer(spec);
@@ -62,32 +60,7 @@ export async function ensureContainer(
   return { id: info.Id, adopt, placed: !adopt };
 }
 
-/**
- * Creates the container, or finds the one of its name. The daemon knows a name before its container, and forgets it if that can't
- * be created: it is asked for both until it has one.
- */
-async function createOrFind(docker: Docker, spec: SandboxSpec, runtime: string): Promise<Docker.ContainerInspectInfo> {
-  const deadlineMs = Date.now() + creationMs;
-  for (;;) {
-    await create(docker, spec, runtime);
-    const info = await callDaemon(() => docker.getContainer(spec.name).inspect()).catch(orIfMissing);
-    if (info !== undefined) return info;
-    if (Date.now() > deadlineMs) throw neverCreated(spec);
-    await delay(inspectPauseMs);
-  }
-}
-
-/** Creates the container unless its name is taken. */
-async function create(docker: Docker, spec: SandboxSpec, runtime: string): Promise<void> {
-  try {
-    await callDaemon(() => docker.createContainer(createOptions(spec, runtime)));
-  } catch (error) {
-    if (daemonStatus(error) === 404) throw missingImage(spec.image, error);
-    if (daemonStatus(error) !== 409) throw error;
-  }
-}
-
-function createOptions(spec: SandboxSpec, runtime: string): Docker.ContainerCreateOptions {
+function createOptions(spec: SandboxSpec, runtime: string) {
   const keeper = `uid=${keeperId},gid=${keeperId},mode=711,size=${keeperMb}m,noexec,nosuid,nodev`;
   return {
     name: requireName(spec.name),
@@ -129,26 +102,9 @@ function createOptions(spec: SandboxSpec, runtime: string): Docker.ContainerCrea
 
 /** The names of the services beside a sandbox, and of the sandbox itself. */
 const namesOf = ({ beside }: SandboxSpec): readonly string[] =>
-  beside === undefined
-    ? []
-    : [...new Set([...beside.names, ...beside.services.flatMap(({ name, aliases }) => [name, ...aliases])])];
-
-/** The failure for an image that this host lacks. `answer` is the registry's, if it was asked. */
-export function missingImage(image: string, cause?: unknown, answer?: string): SandboxFailure {
-  const todo = image.startsWith('temper-tasks:')
-    ? 'build it with infra/images/build.sh'
-    : 'pull or build it on this host';
-  const registry = answer === undefined ? '' : `, and its registry answered: ${answer.slice(0, 300)}`;
-  const text = `the image ${image} is not on this Docker host${registry}; ${todo}`;
-  return new SandboxFailure('MissingImage', text, { cause });
-}
+  beside === undefined ? [] : [...new Set([...beside.names, ...namesBeside(beside)])];
 
 function foreignContainer({ name }: SandboxSpec): SandboxFailure {
   const text = `a container that temper did not make has the name ${name}; remove or rename it`;
   return new SandboxFailure('SandboxConflict', text);
-}
-
-function neverCreated({ name }: SandboxSpec): SandboxFailure {
-  const text = `the Docker daemon keeps the name ${name} without a container of it for ${creationMs / 1000} s; it is asked again`;
-  return new SandboxFailure('SandboxUnavailable', text);
 }

@@ -19,9 +19,10 @@ import { createReports } from '../shell/reports.ts';
 import { createShellSandbox } from '../shell/sandbox.ts';
 import { listSandboxes, removeSandbox } from './beside.ts';
 import { changedPrograms } from './changed-programs.ts';
-import { ensureContainer, missingImage } from './container.ts';
+import { ensureContainer } from './container.ts';
+import { missingImage } from './create-container.ts';
 import { callDaemon, daemonStatus, orIfMissing } from './daemon.ts';
-import { requireFreePorts } from './free-ports.ts';
+import { createBytesBeside } from './disk-beside.ts';
 import { createImageReader } from './image-facts.ts';
 import type { OpenBuildProxy } from './images/build-network.ts';
 import { createImages, imageId } from './images/images.ts';
@@ -61,10 +62,12 @@ export function createDockerProvider({
   const reader = createImageReader();
   const settings = { ...defaultDockerSettings, ...given };
   const images = createImages({ docker, stack, settings, uses, accounts, buildProxy });
+  const bytesBeside = createBytesBeside(docker);
   const creations = createLimiter(settings.creates);
 
   const open = ({ id, name, labels, spec }: FoundContainer): Sandbox => {
-    const shell = createContainerShell(docker, { name, id, root: spec.root, services: spec.services });
+    const ofServices = spec.services ? { bytesBeside } : {};
+    const shell = createContainerShell(docker, { name, id, root: spec.root, ...ofServices });
     const container = docker.getContainer(id);
     const changes: SandboxChanges = {
       note: async () => undefined,
@@ -82,8 +85,7 @@ export function createDockerProvider({
     }, signal);
     const { beside } = spec;
     if (beside !== undefined) {
-      await ensureServices(docker, { id, spec: { ...spec, beside } }, creations, signal);
-      await requireFreePorts(createContainerShell(docker, { name: spec.name, id }), signal);
+      await ensureServices(docker, { id, spec: { ...spec, beside }, runtime: settings.runtime }, creations, signal);
     }
     if (adopt) await adoptWorkdir(createContainerShell(docker, { name: spec.name, id }), spec, signal);
     const stored = { ...spec, ...(beside && { services: true as const }) };

@@ -1,7 +1,7 @@
 import type Docker from 'dockerode';
 import { flatLabels } from '../labels.ts';
 import type { SandboxSpec } from '../sandbox.ts';
-import type { SandboxService, ServiceHealthCheck, ServiceVolume } from '../service.ts';
+import type { Beside, SandboxService, ServiceHealthCheck, ServiceVolume } from '../service.ts';
 import { rootCapabilities } from './capabilities.ts';
 
 /** The label with the name of the sandbox that a service or a volume belongs to. */
@@ -29,15 +29,19 @@ export const volumeBinds = (sandbox: string, volumes: readonly ServiceVolume[]):
     name === null ? [] : [`${nameBeside(sandbox, name)}:${target}${readOnly ? ':ro' : ''}`],
   );
 
+/** A sandbox's own container, which runs. */
+export interface SandboxContainer {
+  readonly id: string;
+  readonly spec: SandboxSpec & { readonly beside: Beside };
+  /** The OCI runtime of all of its containers; empty for the daemon's own. */
+  readonly runtime: string;
+}
+
 /**
  * Describes the container of a service. It shares the loopback device of the sandbox, which has no other, and is root without
  * more rights than a sandbox whose task asks for root.
  */
-export function serviceOptions(
-  spec: SandboxSpec,
-  service: SandboxService,
-  container: string,
-): Docker.ContainerCreateOptions {
+export function serviceOptions({ id, spec, runtime }: SandboxContainer, service: SandboxService) {
   const { entrypoint, command, workdir, user, env, healthCheck, volumes, tmpfs, restarts } = service;
   const anonymous = volumes.filter(({ name }) => name === null).map(({ target }) => [target, {}] as const);
   return {
@@ -54,9 +58,10 @@ export function serviceOptions(
     ...(healthCheck !== null && { Healthcheck: healthCheckOf(healthCheck) }),
     Volumes: Object.fromEntries(anonymous),
     HostConfig: {
-      NetworkMode: `container:${container}`,
+      NetworkMode: `container:${id}`,
       CapDrop: ['ALL'],
       CapAdd: [...rootCapabilities],
+      ...(runtime !== '' && { Runtime: runtime }),
       SecurityOpt: ['no-new-privileges'],
       IpcMode: 'private',
       PidsLimit: pids,

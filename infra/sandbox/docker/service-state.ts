@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import { SandboxFailure } from '../failure.ts';
 import type { SandboxService, ServiceDependency } from '../service.ts';
-import { callDaemon } from './daemon.ts';
+import { callDaemon, explainLoss, orIfMissing } from './daemon.ts';
 
 /** The time until all services of a sandbox are ready; the stages have time for it. */
 export const readyMs = 240_000;
@@ -15,25 +16,28 @@ const shownCharacters = 600;
 export type ServiceGoal = ServiceDependency['until'] | 'ready';
 
 export interface StartedService {
+  readonly docker: Docker;
   readonly service: SandboxService;
   readonly container: Docker.Container;
 }
 
 /** Waits until a service has come so far. Throws SetupFailed, with the end of its log, if it does not. */
 export async function awaitService(
-  { service, container }: StartedService,
+  started: StartedService,
   goal: ServiceGoal,
   deadlineMs: number,
   signal: AbortSignal,
 ): Promise<void> {
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(longestPauseMs, pauseMs * 1.5)) {
     signal.throwIfAborted();
-    const { State: state } = await callDaemon(() => container.inspect());
+    const info = await callDaemon(() => started.container.inspect()).catch(orIfMissing);
+    if (info === undefined) throw await lost(started);
+    const { State: state } = info;
     const problem = problemOf(state, goal);
-    if (problem !== null) throw await failed({ service, container }, problem);
+    if (problem !== null) throw (await killedOutside(started, state)) ?? (await failed(started, problem));
     if (isReached(state, goal)) return;
     if (Date.now() > deadlineMs) {
-      throw await failed({ service, container }, `is not ${goal} after ${readyMs / 1000} s, but ${describe(state)}`);
+      throw await failed(started, `is not ${goal} after ${readyMs / 1000} s, but ${describe(state)}`);
     }
     await delay(pauseMs, undefined, { signal });
   }
@@ -67,8 +71,22 @@ function isReached(state: State, goal: ServiceGoal): boolean {
 const describe = ({ Status: status, Health: health }: State): string =>
   health === undefined ? status : `${status} and ${health.Status}`;
 
+/** The exit code of a process that a signal has ended, at least. */
+const bySignal = 128;
+
+/** Returns the loss of a service that was ended from outside, which is not the task's failure. */
+async function killedOutside({ docker, container }: StartedService, state: State): Promise<SandboxFailure | undefined> {
+  if (!hasEnded(state) || state.ExitCode < bySignal || state.OOMKilled) return undefined;
+  const loss = await explainLoss(docker, container.id, container.id);
+  return loss?.loss === 'killed-outside' ? loss : undefined;
+}
+
+const lost = async ({ docker, container }: StartedService): Promise<SandboxFailure> =>
+  (await explainLoss(docker, container.id, container.id)) ??
+  new SandboxFailure('SandboxUnavailable', `the container ${container.id} of a service was away for a moment`);
+
 /** The failure of a service, which is the task's, with the end of its log. */
-export async function failed({ service, container }: StartedService, problem: string): Promise<TemperFailure> {
+async function failed({ service, container }: StartedService, problem: string): Promise<TemperFailure> {
   const log = await tailOf(container, service.tty);
   const said = log === '' ? 'it wrote no log' : `the end of its log: ${log}`;
   return new TemperFailure('SetupFailed', `the service ${service.name} of the task ${problem}; ${said}`);

@@ -7,18 +7,14 @@ import { addTree, collect } from '../files.ts';
 import { labelsOf, requireSameEpoch } from '../labels.ts';
 import type { Limiter } from '../limiter.ts';
 import type { SandboxSpec } from '../sandbox.ts';
-import type { Beside, SandboxService } from '../service.ts';
-import { missingImage } from './container.ts';
+import type { SandboxService } from '../service.ts';
+import { createOrFind } from './create-container.ts';
 import { callDaemon, daemonStatus, explainLoss, orIfMissing } from './daemon.ts';
+import { requireFreePorts } from './free-ports.ts';
 import { exists } from './image-facts.ts';
-import { labelsBeside, nameBeside, serviceOptions } from './service-options.ts';
+import { labelsBeside, nameBeside, type SandboxContainer, serviceOptions } from './service-options.ts';
 import { awaitService, readyMs, type StartedService } from './service-state.ts';
-
-/** A sandbox's own container, which runs. */
-export interface SandboxContainer {
-  readonly id: string;
-  readonly spec: SandboxSpec & { readonly beside: Beside };
-}
+import { createContainerShell } from './shell.ts';
 
 /** Makes the volumes that containers of a sandbox share. A volume that exists stays as it is. */
 export async function ensureVolumes(docker: Docker, spec: SandboxSpec): Promise<void> {
@@ -52,7 +48,7 @@ export async function ensureServices(
     }
     ending.throwIfAborted();
     const container = await creations.run(() => ensureService(docker, sandbox, service), ending);
-    return { service, container };
+    return { docker, service, container };
   };
   const ready = async (starting: Promise<StartedService>): Promise<void> => {
     try {
@@ -72,6 +68,8 @@ export async function ensureServices(
   await Promise.allSettled(all);
   signal.throwIfAborted();
   failure.signal.throwIfAborted();
+  const { id, spec } = sandbox;
+  await requireFreePorts(createContainerShell(docker, { name: spec.name, id }), signal);
 }
 
 /** Gets or creates the container of a service, and starts it. */
@@ -80,42 +78,26 @@ async function ensureService(
   sandbox: SandboxContainer,
   service: SandboxService,
 ): Promise<Docker.Container> {
-  const { id, spec } = sandbox;
-  const options = serviceOptions(spec, service, id);
-  const container = docker.getContainer(options.name ?? '');
-  try {
-    await create(docker, options);
-    let info = await callDaemon(() => container.inspect());
-    const labels = labelsOf(info.Config.Labels);
-    if (labels === undefined) throw foreign(spec, service);
-    requireSameEpoch(options.name ?? '', spec.labels, labels);
-    if (info.HostConfig.NetworkMode !== options.HostConfig?.NetworkMode) {
-      // It belongs to an earlier container of this sandbox, which is gone.
-      await callDaemon(() => container.remove({ force: true, v: true })).catch(orIfMissing);
-      await create(docker, options);
-      info = await callDaemon(() => container.inspect());
-    }
-    if (info.State.Status !== 'created') return container;
-    await place(container, service);
-    await callDaemon(() => container.start()).catch((error: unknown) => {
-      // A concurrent call for the same name has started it.
-      if (daemonStatus(error) !== 304) throw error;
-    });
-    return container;
-  } catch (error) {
-    if (error instanceof TemperFailure) throw error;
-    throw (await explainLoss(docker, spec.name, id)) ?? unstartable(service, error);
+  const { spec } = sandbox;
+  const options = serviceOptions(sandbox, service);
+  const container = docker.getContainer(options.name);
+  let info = await createOrFind(docker, options);
+  const labels = labelsOf(info.Config.Labels);
+  if (labels === undefined) throw foreign(options.name);
+  requireSameEpoch(options.name, spec.labels, labels);
+  if (info.HostConfig.NetworkMode !== options.HostConfig.NetworkMode) {
+    // It belongs to an earlier container of this sandbox, which is gone.
+    await callDaemon(() => container.remove({ force: true, v: true })).catch(orIfMissing);
+    info = await createOrFind(docker, options);
   }
-}
-
-/** Creates the container unless its name is taken. */
-async function create(docker: Docker, options: Docker.ContainerCreateOptions): Promise<void> {
-  try {
-    await callDaemon(() => docker.createContainer(options));
-  } catch (error) {
-    if (daemonStatus(error) === 404) throw missingImage(options.Image ?? '', error);
-    if (daemonStatus(error) !== 409) throw error;
-  }
+  if (info.State.Status !== 'created') return container;
+  await place(container, service);
+  await callDaemon(() => container.start()).catch(async (error: unknown) => {
+    // A concurrent call for the same name has started it.
+    if (daemonStatus(error) === 304) return;
+    throw (await explainLoss(docker, spec.name, sandbox.id)) ?? unstartable(service, error);
+  });
+  return container;
 }
 
 /** Copies the task's files into a container that has not started. */
@@ -140,15 +122,19 @@ async function missingDirectories(container: Docker.Container, directory: string
   return [...(await missingDirectories(container, above)), directory];
 }
 
-/** The failure of a container that the daemon could not start, mostly for a command that its image lacks. */
-function unstartable(service: SandboxService, cause: unknown): Error {
-  const status = daemonStatus(cause);
-  if (status !== 400 && status !== 404) return cause instanceof Error ? cause : new Error(String(cause));
-  const text = `the service ${service.name} of the task did not start: ${errorMessage(cause).slice(0, 600)}`;
+/** Matches the error of a runtime about a command that the image of a service lacks. */
+const noCommand =
+  /executable file not found|no such file or directory|permission denied|exec format error|not a directory/i;
+
+/** The failure of a container that the daemon could not start: the task's if its command is to blame. */
+function unstartable(service: SandboxService, cause: unknown): unknown {
+  const said = errorMessage(cause);
+  if (daemonStatus(cause) === undefined || !noCommand.test(said)) return cause;
+  const text = `the service ${service.name} of the task did not start: ${said.slice(0, 600)}`;
   return new TemperFailure('SetupFailed', text, { cause });
 }
 
-function foreign({ name }: SandboxSpec, service: SandboxService): SandboxFailure {
-  const text = `a container that temper did not make has the name ${nameBeside(name, service.name)}; remove or rename it`;
+function foreign(name: string): SandboxFailure {
+  const text = `a container that temper did not make has the name ${name}; remove or rename it`;
   return new SandboxFailure('SandboxConflict', text);
 }

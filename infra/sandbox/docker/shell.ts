@@ -10,8 +10,8 @@ import { collect } from '../files.ts';
 import type { Account } from '../sandbox.ts';
 import { type Role, rootUid, uidOf } from '../shell/accounts.ts';
 import type { Script, ScriptResult, Shell, StartedScript } from '../shell/shell.ts';
-import { bytesBeside } from './beside.ts';
 import { callDaemon, daemonStatus, explainLoss } from './daemon.ts';
+import type { BytesBeside } from './disk-beside.ts';
 import { endAllOf, endAllOfRoot } from './end-processes.ts';
 import { type ExecOptions, runExec, startExec, streamExec } from './exec.ts';
 
@@ -27,6 +27,8 @@ const sizes = z.object({ SizeRw: z.number().default(0) });
 /** The tasks of a container in which nothing runs but its init, the process that keeps it alive, and a recorder. */
 const quietTasks = 3;
 
+const none: BytesBeside = async () => 0;
+
 /** The exit code of an exec that the runtime could not start. */
 const cannotExec = 126;
 
@@ -37,7 +39,8 @@ export function createContainerShell(
     readonly name: string;
     readonly id: string;
     readonly root?: boolean | undefined;
-    readonly services?: boolean | undefined;
+    /** Measures what its services have written; absent if it has none. */
+    readonly bytesBeside?: BytesBeside | undefined;
   },
 ): Shell {
   return new ExecShell(docker, container);
@@ -51,19 +54,18 @@ class ExecShell implements Shell {
   readonly #id: string;
   /** Whether agent and grader are root. */
   readonly #root: boolean;
-  /** Whether there are services beside it. */
-  readonly #hasServices: boolean;
+  readonly #bytesBeside: BytesBeside;
 
   constructor(
     docker: Docker,
-    { name, id, root = false, services = false }: Parameters<typeof createContainerShell>[1],
+    { name, id, root = false, bytesBeside = none }: Parameters<typeof createContainerShell>[1],
   ) {
     this.#container = docker.getContainer(id);
     this.#docker = docker;
     this.name = name;
     this.#id = id;
     this.#root = root;
-    this.#hasServices = services;
+    this.#bytesBeside = bytesBeside;
   }
 
   uidOf(role: Role): number {
@@ -110,8 +112,7 @@ class ExecShell implements Shell {
   async writtenBytes(): Promise<number> {
     const withSize: Docker.ContainerInspectOptions & { readonly size: boolean } = { size: true };
     const info = await this.#explained(() => callDaemon(() => this.#container.inspect(withSize)));
-    const besideBytes = this.#hasServices ? await bytesBeside(this.#docker, this.name) : 0;
-    return sizes.parse(info).SizeRw + besideBytes;
+    return sizes.parse(info).SizeRw + (await this.#bytesBeside(this.name));
   }
 
   /** Creates the directory through the daemon: no account inside has the capability to give it to another one. */

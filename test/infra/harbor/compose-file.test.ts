@@ -68,6 +68,14 @@ it('reads the services of a compose file with the files that they are made from'
   assert.deepEqual(beside?.volumes, [{ name: 'shared', target: '/shared', readOnly: false }]);
 });
 
+it('takes the health check of the main service, if the task has none itself', () => {
+  const main = `services: {main: {healthcheck: {test: [CMD, test, -e, "it's"], interval: 2s, retries: 9}}}\n`;
+  const { healthCheck, beside } = readHarborTask(treeOf({ 'environment/docker-compose.yaml': main }));
+  assert.equal(beside, null);
+  const expected = { timeoutSec: 30, startPeriodSec: 0, startIntervalSec: 2, retries: 9 };
+  assert.deepEqual(healthCheck, { command: `'test' '-e' 'it'\\''s'`, intervalSec: 2, ...expected });
+});
+
 it("runs the tests of a task with services in the agent's own sandbox, unless it says otherwise", () => {
   const gradedIn = (table: string, files = {}) =>
     readHarborTask(

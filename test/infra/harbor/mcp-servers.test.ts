@@ -22,6 +22,13 @@ it('reads MCP servers that the agent starts, and those at an address in the sand
   );
 });
 
+it('reads the MCP server of a service, by its name', () => {
+  const written = [writtenServer.parse({ name: 'a', transport: 'streamable-http', url: 'http://mcp-server:8000/mcp' })];
+  const [server] = mcpServersOf(written, ['mcp-server']);
+  assert.deepEqual(server, { name: 'a', transport: 'http', url: 'http://mcp-server:8000/mcp' });
+  assert.throws(() => mcpServersOf(written, ['server']), failure('UnsupportedTask', /or of a service of server a/));
+});
+
 it('refuses servers elsewhere, and those without an address, a command or a name of their own', () => {
   const stdio = { transport: 'stdio', command: 'a' };
   for (const [servers, type, message] of [

@@ -78,6 +78,8 @@ describe('the levels of a machine', () => {
     assert.deepEqual([now.rollouts, now.limitedBy?.limit], [1, "the machine's memory"]);
     const small = fitOf(levels(), needOf({ memoryMb: 64, diskMb: 1 }, 'local'), 'total');
     assert.deepEqual([small.rollouts, small.limitedBy?.limit], [24, 'ulimit -n']);
+    const services = [{ memoryMb: 100 }, { memoryMb: 200 }];
+    assert.equal(needOf({ memoryMb: 64, diskMb: 1, services }, 'docker').memory, 364);
     const elsewhere = fitOf(levels(), needOf(usualTask, 'kubernetes'), 'total');
     assert.deepEqual([elsewhere.rollouts, elsewhere.limitedBy?.limit], [24, 'ulimit -n']);
   });

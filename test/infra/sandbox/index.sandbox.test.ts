@@ -46,6 +46,18 @@ it('rejects local sandboxes for a task whose files are in its image, instead of 
   });
 });
 
+it('rejects kinds that run nothing beside a sandbox for a task with services, by their names', async () => {
+  const [name, docker] = kind('docker');
+  const both = new Map([[name, { ...docker, runsServices: true as const }], kind('local')]);
+  const withServices = { ...needs, services: ['db', 'cache'] };
+  assert.equal((await chooseProvider(both, 'auto', withServices)).kind, 'docker');
+  await assert.rejects(chooseProvider(both, 'local', withServices), {
+    type: 'UnsupportedTask',
+    message: /quixbugs-gcd has services .*\(db, cache\), which local sandboxes cannot run; use a host with Docker/,
+  });
+  assert.equal((await chooseProvider(both, 'local', { ...needs, services: [] })).kind, 'local');
+});
+
 it('rejects a kind that ends its sandboxes before the rollout has, and takes another', async () => {
   const [name, docker] = kind('docker');
   const limited = new Map([[name, { ...docker, longestLifetimeMs: 3_600_000 }], kind('local')]);

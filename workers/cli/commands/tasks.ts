@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import type { Task } from '../../../workflows/contracts/task.ts';
 import { type HomeOption, runningConfigOf, stackCommand } from '../stack/command.ts';
 import { Unsuccessful } from '../text/errors.ts';
 import { counted, note, print, printJson, table } from '../text/output.ts';
@@ -92,6 +93,7 @@ async function showTask(named: string, options: TasksOptions): Promise<void> {
     ['image', description.image],
     ['workdir', description.workdir],
     ['limits', limits],
+    ...(description.services === undefined ? [] : [['services', servicesText(description.services)]]),
     ['files', `${count.workspace} in the workspace, ${count.tests} hidden tests, ${count.solution} in the solution`],
     ['set-up', counted(setup.length, 'command')],
     ['graded', graded],
@@ -99,6 +101,9 @@ async function showTask(named: string, options: TasksOptions): Promise<void> {
   ];
   print(`${table(['task', id], rows)}\n\n${instruction.trimEnd()}`);
 }
+
+const servicesText = (services: NonNullable<Task['services']>): string =>
+  services.map(({ name, cpus, memoryMb }) => `${name} (${counted(cpus, 'CPU')}, ${memoryMb} MB memory)`).join(', ');
 
 /** Packs a whole set: a task that cannot be used fails the command. */
 async function addTasks(named: string, options: TasksOptions): Promise<void> {

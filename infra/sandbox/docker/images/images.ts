@@ -3,7 +3,7 @@ import type Docker from 'dockerode';
 import { SandboxFailure } from '../../failure.ts';
 import type { BuildContext, ImageName, ImageProgress, ImageRequest, ReportImage } from '../../image.ts';
 import { createLimiter } from '../../limiter.ts';
-import { missingImage } from '../container.ts';
+import { missingImage } from '../create-container.ts';
 import { callDaemon, daemonStatus } from '../daemon.ts';
 import type { DockerSettings } from '../settings.ts';
 import { type Build, buildImage } from './build.ts';

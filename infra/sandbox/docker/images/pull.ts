@@ -1,7 +1,7 @@
 import type Docker from 'dockerode';
 import { SandboxFailure } from '../../failure.ts';
 import type { ReportImage } from '../../image.ts';
-import { missingImage } from '../container.ts';
+import { missingImage } from '../create-container.ts';
 import { callDaemon, daemonStatus, fullDisk } from '../daemon.ts';
 import { type DaemonEvent, daemonEvents } from './daemon-events.ts';
 import type { RegistryAccount } from './registry-accounts.ts';

@@ -6,16 +6,14 @@ import type { AddressInfo } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import Docker from 'dockerode';
+import type Docker from 'dockerode';
 import { createDockerProvider } from '../../../../infra/sandbox/docker/provider.ts';
 import type { Sandbox, SandboxSpec } from '../../../../infra/sandbox/sandbox.ts';
-import type { SandboxService } from '../../../../infra/sandbox/service.ts';
+import { createServiceSandboxes, service, url } from '../../../helpers/sandbox/services.ts';
 import { until } from '../../../helpers/until.ts';
 import { foreground, sh } from '../contract.ts';
 
-const image = 'temper-tasks:bookworm';
 const stack = `services-${process.pid}`;
-const docker = new Docker();
 const fixture = join(import.meta.dirname, 'ensure.fixture.ts');
 
 /** Keeps values by key: `GET /key`, and `PUT /key` with the value. */
@@ -33,32 +31,6 @@ print('keeps', os.environ['KEEPS'], flush=True)
 http.server.HTTPServer(('0.0.0.0', 8080), Handler).serve_forever()
 `;
 const file = (text: string) => ({ mode: 0o644, bytes: Buffer.from(text) });
-const url = (address: string): string =>
-  `python3 -c 'import urllib.request as r; print(r.urlopen("${address}").status)'`;
-
-const service = (name: string, settings: Partial<SandboxService>): SandboxService => ({
-  name,
-  aliases: [],
-  image,
-  entrypoint: null,
-  command: null,
-  workdir: null,
-  user: null,
-  env: {},
-  healthCheck: null,
-  dependsOn: [],
-  files: [],
-  volumes: [],
-  tmpfs: [],
-  restarts: false,
-  tty: false,
-  stdin: false,
-  cpus: 1,
-  memoryMb: 128,
-  sharedMemoryMb: 64,
-  ...settings,
-});
-
 const kept = service('store', {
   aliases: ['cache'],
   command: ['python3', '/srv/own/store.py'],
@@ -78,36 +50,15 @@ const web = service('web', {
 });
 
 describe('services beside a docker sandbox', () => {
-  const provider = createDockerProvider({ stack });
+  const sandboxes = createServiceSandboxes(stack);
+  const { docker, provider, specOf, own } = sandboxes;
   const { signal } = new AbortController();
-  const made = new Set<string>();
-  const specOf = (name: string, services: readonly SandboxService[]): SandboxSpec => {
-    made.add(`${stack}-${name}`);
-    return {
-      name: `${stack}-${name}`,
-      image,
-      labels: { stack, run: 'run', rollout: name, epoch: 1, purpose: 'agent', expiresAtMs: Date.now() + 600_000 },
-      cpus: 1,
-      memoryMb: 256,
-      diskMb: 64,
-      pids: 64,
-      workdir: '/workspace',
-      mounts: [],
-      beside: { services, names: ['main'], volumes: [{ name: 'shared', target: '/seen', readOnly: true }] },
-    };
-  };
   const ran = async (sandbox: Sandbox, command: string) => {
     const { exitCode, stdout, stderr } = await sandbox.exec(
       { ...foreground, account: 'agent', argv: sh(command) },
       signal,
     );
     return { exitCode, said: String(stdout) + String(stderr) };
-  };
-  const own = async () => {
-    const filters = { label: [`temper.stack=${stack}`] };
-    const containers = await docker.listContainers({ all: true, filters });
-    const { Volumes } = await docker.listVolumes({ filters: JSON.stringify(filters) });
-    return [...containers.map(({ Names }) => Names[0]), ...(Volumes ?? []).map(({ Name }) => Name)];
   };
   /** A server of the host on all of its addresses. */
   let server: Server;
@@ -118,9 +69,8 @@ describe('services beside a docker sandbox', () => {
     ({ port } = server.address() as AddressInfo);
   });
   after(async () => {
-    for (const name of made) await provider.remove(name);
     await new Promise((resolve) => void server.close(resolve));
-    assert.deepEqual(await own(), []);
+    await sandboxes.close();
   });
 
   it('are reached by their names from the sandbox, and from each other, when it is there', async () => {
@@ -242,58 +192,5 @@ print(open("/proc/net/dev").read().count(":"))`;
       (await own()).filter((name) => name?.includes('removed')),
       [],
     );
-  });
-
-  it('fail the set-up of the task with the end of their logs', async () => {
-    const cases: readonly (readonly [string, Partial<SandboxService>, RegExp])[] = [
-      [
-        'ended',
-        { command: ['sh', '-c', 'echo the port is taken; exit 3'] },
-        /the service db of the task ended with exit code 3; the end of its log: the port is taken$/,
-      ],
-      [
-        'unhealthy',
-        {
-          command: ['sh', '-c', 'echo waits; sleep 1000'],
-          healthCheck: { test: ['CMD', 'false'], intervalMs: 100, retries: 2 },
-        },
-        /is unhealthy; the end of its log: waits$/,
-      ],
-      ['no-program', { command: ['/no/such/program'] }, /the service db of the task did not start: .*no such file/],
-      [
-        'taken',
-        {
-          command: ['python3', '-m', 'http.server', '8118'],
-          healthCheck: { test: ['CMD-SHELL', url('http://db:8118')], intervalMs: 100, retries: 100 },
-        },
-        /a service of the task listens on port 8118/,
-      ],
-      ['memory', { command: ['python3', '-c', 'bytearray(10**9)'], memoryMb: 32 }, /ended with exit code 137/],
-    ];
-    const failures = cases.map(async ([name, settings, message]) => {
-      const beside = [
-        service('db', settings),
-        service('waits', {
-          command: ['sleep', '1000'],
-          dependsOn: [{ service: 'db', until: name === 'taken' ? 'healthy' : 'completed' }],
-        }),
-      ];
-      await assert.rejects(provider.ensure(specOf(name, beside), signal), { type: 'SetupFailed', message });
-    });
-    await Promise.all(failures);
-  });
-
-  it('count against the disk of their sandbox', async () => {
-    const sandbox = await provider.ensure(
-      specOf('disk', [
-        service('filler', {
-          command: ['sh', '-c', 'head -c 20M /dev/zero >/filled; touch /done; sleep 1000'],
-          healthCheck: { test: ['CMD', 'test', '-e', '/done'], intervalMs: 100, retries: 100 },
-        }),
-      ]),
-      signal,
-    );
-    const { usedMb } = await sandbox.diskUsage();
-    assert.ok(usedMb >= 20, `${usedMb} MB`);
   });
 });

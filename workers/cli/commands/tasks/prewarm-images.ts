@@ -2,6 +2,7 @@ import type { HarborTask } from '../../../../infra/harbor/harbor-task.ts';
 import type { ImageProgress } from '../../../../infra/sandbox/image.ts';
 import { prepareSandbox } from '../../../../infra/sandbox/prepare-image.ts';
 import type { SandboxProvider } from '../../../../infra/sandbox/sandbox.ts';
+import { imagesBeside } from '../../../../infra/sandbox/service.ts';
 import type { Store } from '../../../../infra/store/store.ts';
 import type { FoundTask } from '../../../../infra/tasks/find-task.ts';
 import { type FailureType, TemperFailure } from '../../../../workflows/contracts/failures.ts';
@@ -50,9 +51,6 @@ export async function prewarmImages(
   await forEachConcurrently(tasks, tasksAtOnce, each, signal);
 }
 
-const imagesBeside = ({ beside }: Pick<HarborTask, 'beside'>): readonly string[] =>
-  (beside?.services ?? []).map(({ image }) => (image === 'main' ? image : image.image));
-
 /** Prepares the images of one task. Returns null if another task has already begun with the same ones. */
 async function prewarmOne(
   { id, read }: FoundTask,
@@ -75,7 +73,7 @@ async function prewarmOne(
   try {
     const files = await read();
     ({ image } = files.description);
-    const images = [image, ...imagesBeside(files)].join(' ');
+    const images = [image, ...imagesBeside(files.beside).map((one) => one.image)].join(' ');
     if (begun.has(images)) return null;
     begun.add(images);
     const task = { id, ...files.description };

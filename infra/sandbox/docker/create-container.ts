@@ -1,0 +1,51 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type Docker from 'dockerode';
+import { SandboxFailure } from '../failure.ts';
+import { callDaemon, daemonStatus, orIfMissing } from './daemon.ts';
+
+/** The time that another creation of the same name may take; the daemon of a busy machine needs seconds for one. */
+const creationMs = 60_000;
+const inspectPauseMs = 50;
+
+/** A container to create, by its name. */
+type NamedContainer = Docker.ContainerCreateOptions & { readonly name: string; readonly Image: string };
+
+/**
+ * Creates the container, or finds the one of its name. The daemon knows a name before its container, and forgets it if that can't
+ * be created: it is asked for both until it has one.
+ */
+export async function createOrFind(docker: Docker, options: NamedContainer): Promise<Docker.ContainerInspectInfo> {
+  const deadlineMs = Date.now() + creationMs;
+  for (;;) {
+    await create(docker, options);
+    const info = await callDaemon(() => docker.getContainer(options.name).inspect()).catch(orIfMissing);
+    if (info !== undefined) return info;
+    if (Date.now() > deadlineMs) throw neverCreated(options.name);
+    await delay(inspectPauseMs);
+  }
+}
+
+/** Creates the container unless its name is taken. */
+async function create(docker: Docker, options: NamedContainer): Promise<void> {
+  try {
+    await callDaemon(() => docker.createContainer(options));
+  } catch (error) {
+    if (daemonStatus(error) === 404) throw missingImage(options.Image, error);
+    if (daemonStatus(error) !== 409) throw error;
+  }
+}
+
+/** The failure for an image that this host lacks. `answer` is the registry's, if it was asked. */
+export function missingImage(image: string, cause?: unknown, answer?: string): SandboxFailure {
+  const todo = image.startsWith('temper-tasks:')
+    ? 'build it with infra/images/build.sh'
+    : 'pull or build it on this host';
+  const registry = answer === undefined ? '' : `, and its registry answered: ${answer.slice(0, 300)}`;
+  const text = `the image ${image} is not on this Docker host${registry}; ${todo}`;
+  return new SandboxFailure('MissingImage', text, { cause });
+}
+
+function neverCreated(name: string): SandboxFailure {
+  const text = `the Docker daemon keeps the name ${name} without a container of it for ${creationMs / 1000} s; it is asked again`;
+  return new SandboxFailure('SandboxUnavailable', text);
+}

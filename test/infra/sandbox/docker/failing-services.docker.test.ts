@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict';
+import { after, describe, it } from 'node:test';
+import type { SandboxService } from '../../../../infra/sandbox/service.ts';
+import { createServiceSandboxes, service, url } from '../../../helpers/sandbox/services.ts';
+import { until } from '../../../helpers/until.ts';
+
+describe('services beside a docker sandbox that do not do as they should', () => {
+  const sandboxes = createServiceSandboxes(`failing-services-${process.pid}`);
+  const { docker, provider, specOf } = sandboxes;
+  const { signal } = new AbortController();
+  after(() => sandboxes.close());
+
+  it('fail the set-up of the task with the end of their logs', async () => {
+    const cases: readonly (readonly [string, Partial<SandboxService>, RegExp])[] = [
+      [
+        'ended',
+        { command: ['sh', '-c', 'echo the port is taken; exit 3'] },
+        /the service db of the task ended with exit code 3; the end of its log: the port is taken$/,
+      ],
+      [
+        'unhealthy',
+        {
+          command: ['sh', '-c', 'echo waits; sleep 1000'],
+          healthCheck: { test: ['CMD', 'false'], intervalMs: 100, retries: 2 },
+        },
+        /is unhealthy; the end of its log: waits$/,
+      ],
+      ['no-program', { command: ['/no/such/program'] }, /the service db of the task did not start: .*no such file/],
+      [
+        'taken',
+        {
+          command: ['python3', '-m', 'http.server', '8118'],
+          healthCheck: { test: ['CMD-SHELL', url('http://db:8118')], intervalMs: 100, retries: 100 },
+        },
+        /a service of the task listens on port 8118/,
+      ],
+      ['memory', { command: ['python3', '-c', 'bytearray(10**9)'], memoryMb: 32 }, /ended with exit code 137/],
+    ];
+    const failures = cases.map(async ([name, settings, message]) => {
+      const beside = [
+        service('db', settings),
+        service('waits', {
+          command: ['sleep', '1000'],
+          dependsOn: [{ service: 'db', until: name === 'taken' ? 'healthy' : 'completed' }],
+        }),
+      ];
+      await assert.rejects(provider.ensure(specOf(name, beside), signal), { type: 'SetupFailed', message });
+    });
+    await Promise.all(failures);
+  });
+
+  it('count against the disk of their sandbox with all that they write, also in volumes', async () => {
+    const filler = service('filler', {
+      command: [
+        'sh',
+        '-c',
+        'head -c 20M /dev/zero >/filled; head -c 30M /dev/zero >/kept/filled; touch /done; sleep 1000',
+      ],
+      healthCheck: { test: ['CMD', 'test', '-e', '/done'], intervalMs: 100, retries: 100 },
+      volumes: [{ name: null, target: '/kept', readOnly: false }],
+    });
+    const sandbox = await provider.ensure(specOf('disk', [filler]), signal);
+    const { usedMb } = await sandbox.diskUsage();
+    assert.ok(usedMb >= 50, `${usedMb} MB`);
+  });
+
+  it('are lost with their sandbox, and not the fault of the task, if they are ended from outside', async () => {
+    const never = service('never', {
+      command: ['sleep', '1000'],
+      healthCheck: { test: ['CMD', 'false'], intervalMs: 100, retries: 10_000 },
+    });
+    const spec = specOf('ended-outside', [never]);
+    const ensuring = provider.ensure(spec, signal).then(
+      () => assert.fail('the service was never healthy'),
+      (error: unknown) => error,
+    );
+    const container = docker.getContainer(`${spec.name}.never`);
+    await until(async () => (await container.inspect().catch(() => undefined))?.State.Running === true);
+    await container.kill();
+    assert.match(String(await ensuring), /SandboxFailure: .*ended-outside\.never no longer runs: .*kill signal 9/);
+  });
+});
