@@ -89,8 +89,10 @@ interface Found {
 
 /** Null for a value that is no answer. */
 function answerOf(value: unknown, notes: readonly string[]): Found | null {
-  if (Array.isArray(value))
+  if (Array.isArray(value)) {
+    if (!value.some((one) => membersOf(one)?.has('keystrokes'))) return null;
     return { answer: withCommands(readCommands(value), false, notes), isCall: false, isPart: true };
+  }
   const members = membersOf(value);
   if (members === null) return null;
   const call = callOf(members, notes);

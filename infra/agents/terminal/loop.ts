@@ -27,9 +27,10 @@ export async function work(task: Work): Promise<number> {
   try {
     return await converse(task);
   } catch (error) {
-    const code = error instanceof ModelError ? exitsByCode[error.code] : undefined;
+    if (!(error instanceof ModelError)) throw error;
+    const code = exitsByCode[error.code];
     if (code === undefined) throw error;
-    task.log(`ends: ${(error as ModelError).message}`);
+    task.log(`ends: ${error.message}`);
     return code;
   }
 }
@@ -67,7 +68,7 @@ async function obeyText({ desk, asText }: Work, { content }: AssistantMessage): 
   if ('problem' in answer) {
     return { answers: tell(`error: ${answer.problem}\n${asText ? textReminder : toolReminder}`), done: 'nothing' };
   }
-  if (!answer.complete) desk.goOn();
+  if (!answer.complete) desk.resume();
   await desk.type(answer.commands);
   const seen = answer.complete ? await desk.complete() : desk.show();
   if (seen === null) return { answers: [], done: 'complete' };

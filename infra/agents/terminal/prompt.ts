@@ -3,7 +3,7 @@ import { size } from './terminal.ts';
 const about = `You solve a task by typing into a Linux terminal of ${size.columns} columns and ${size.rows} rows. After each of your answers you see what is new on it. No person reads your answers.`;
 
 const keys = `Keystrokes are sent as they are: end a command with a line break to run it. The names of keys, alone in a text, send that key: C-c, C-d, Enter, Tab, Escape, Up, PageDown, M-x.
-The wait is the number of seconds to wait afterwards, 1 by default. It ends early with the next prompt of the shell, so give a command that takes long a long wait, and send empty keystrokes to wait on.`;
+The wait is the number of seconds to wait afterwards, 1 by default. It ends early with the next prompt of the shell, so give a command that takes long a long wait, and send empty keystrokes to wait longer.`;
 
 /** The fixed part of the prompt of a model that writes its commands as text. */
 export const textPrompt = `${about}

@@ -75,8 +75,8 @@ export function startPty({ size, workdir, environment, directory, onData, onEnd 
   };
   child.once('exit', end);
   child.once('error', end);
-  input.once('error', end);
-  output.once('error', end);
+  input.on('error', end);
+  output.on('error', end);
   child.unref();
   return {
     write(text) {

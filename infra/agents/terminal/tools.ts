@@ -13,7 +13,7 @@ export interface Desk {
   /** Hands the work in if the model has said so twice in a row. Returns the question to the model the first time, and null the second time. */
   complete(): Promise<string | null>;
   /** Forgets that the model said that the task is complete, because it continues. */
-  goOn(): void;
+  resume(): void;
 }
 
 export interface DeskOptions {
@@ -40,7 +40,7 @@ export function createTools(options: DeskOptions): { readonly desk: Desk; readon
     async run(given) {
       const command = commandOf(given);
       if ('problem' in command) return `error: ${command.problem}`;
-      desk.goOn();
+      desk.resume();
       await desk.type([command]);
       return desk.show();
     },
@@ -70,7 +70,7 @@ function createDesk({ terminal, longestWaitSec, submit }: DeskOptions): Desk {
       }
       return submit === null ? null : submit.run(new Map(), undefined);
     },
-    goOn() {
+    resume() {
       said = false;
     },
   };

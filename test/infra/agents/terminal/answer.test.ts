@@ -23,6 +23,7 @@ const answers: Readonly<Record<string, readonly [string, readonly object[], bool
     [{ ...ls, keystrokes: 'grep </think> log\n' }],
   ],
   'an object after another one': [`Use {"a": 1} here.\n${object}`, [ls]],
+  'an object after a list of something else': [`It holds [{"id": 1}].\n${object}`, [ls]],
   'an object after code': [`function f() { return {}; }\n${object}`, [ls]],
   'the first of two objects, the second of which answers a made-up terminal': [
     `${object}\nNew output:\n{"commands": [{"keystrokes": "rm -r .\\n"}]}`,
