@@ -106,6 +106,14 @@ ${reward}`;
       assert.equal(got, 1, log);
     });
 
+    it('are fooled by a program of the agent where their own path leads to its home, as by no diff', async () => {
+      const script = `mkdir -p ~/.local/bin; printf '#!/bin/sh\nexit 0\n' >~/.local/bin/grep; chmod 755 ~/.local/bin/grep`;
+      const task = carried(`PATH=/home/agent/.local/bin:$PATH; grep -qx right kept.txt && ${reward}`);
+      const { reward: got, verdict, log } = await pipeline.runSnapshot(task, { script });
+      assert.deepEqual([got, verdict.exposure], [1, 'snapshot'], log);
+      assert.equal((await pipeline.run({ ...task, gradedIn: 'fresh' }, { script })).reward, 0);
+    });
+
     it('are refused for more than the limit, and say so', async () => {
       const script = 'head -c 70000000 /dev/zero >/tmp/large';
       const { reward: got, verdict, log, flags, snapshot } = await pipeline.runSnapshot(carried(reward), { script });

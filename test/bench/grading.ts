@@ -22,6 +22,7 @@ import { aimsOf, type GradingFigures, reportText } from './grading/report.ts';
 import { measureSnapshot, type SnapshotFigures } from './grading/snapshots.ts';
 import { benchSet, spread } from './grading/task-set.ts';
 import { timedProvider } from './grading/timed-provider.ts';
+import { measureWays } from './grading/ways.ts';
 
 /*
  * The cost of grading: evaluations of reference solutions by the activity's code, the cycle of a sandbox beside bare calls of
@@ -49,7 +50,12 @@ await new Command('npm run bench:grading --')
   .option('--tasks <n>', 'number of tasks, evenly spread over the pack', wholeNumber(1, 1000), 24)
   .option('--evaluations <n>', 'number of measured evaluations', wholeNumber(1, 10_000), 72)
   .option('--concurrency <n>', 'number of simultaneous evaluations', wholeNumber(1, 64), 2)
-  .option('--cycles <n>', 'number of measured cycles of a sandbox', wholeNumber(1, 1000), 20)
+  .option(
+    '--cycles <n>',
+    'number of measured cycles of a sandbox, and of evaluations in each way',
+    wholeNumber(1, 1000),
+    20,
+  )
   .addOption(
     new Option('--snapshots <mb>', 'MB of changes of each measured snapshot, by commas')
       .argParser((text) => text.split(',').map(Number))
@@ -102,9 +108,13 @@ async function measure(home: string, options: Options, signal: AbortSignal): Pro
     const bench = { host, provider, kind, clock, concurrency, progress: live };
     const figures = await measureEvaluations(bench, chosen, evaluations, signal);
     const cycle = kind === 'docker' ? await cycleOf(opened, chosen[0] ?? '', options, signal) : null;
+    const { cycles } = options;
+    note(`${cycles} evaluations in each way, by turns`);
+    const ways = await measureWays({ host: opened, provider: found, progress: live }, cycles, signal);
     const snapshots = kind === 'docker' ? await snapshotsOf(opened, chosen[0] ?? '', options, signal) : [];
     const tasks = set.root === null ? set.what : `${chosen.length} of the ${all.length} tasks of ${set.what}`;
-    return { cores: availableParallelism(), sandbox: kind, tasks, evaluations: figures, cycle, snapshots, parsers };
+    const cores = availableParallelism();
+    return { cores, sandbox: kind, tasks, evaluations: figures, cycle, ways, snapshots, parsers };
   } finally {
     for (const { name } of await found.list(host.stack)) await found.remove(name);
     for (const one of opened.providers.all.values()) await one.close();

@@ -19,7 +19,7 @@ const baselineBytes = 64 * 2 ** 20;
 
 /** The list of files is the keeper's, so that no agent reaches it. */
 const baseline = `${keeperDirectory}/.baseline`;
-const keep = `cat >"$1.new" && mv "$1.new" "$1"`;
+const keep = `umask 077; cat >"$1.new" && mv "$1.new" "$1"`;
 const show = '[ ! -e "$1" ] || cat "$1"';
 
 const owner = z.union([z.literal('agent'), z.number()]);

@@ -141,7 +141,7 @@ function requireWhole(bytes: Buffer): void {
   if (bytes.byteLength !== wholeBytes) throw new Error(`expected ${wholeBytes} bytes, got ${bytes.byteLength}`);
 }
 
-function median(values: readonly number[]): number {
+export function median(values: readonly number[]): number {
   const sorted = [...values].sort((one, other) => one - other);
   return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
 }

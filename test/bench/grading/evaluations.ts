@@ -2,14 +2,11 @@ import { randomUUID } from 'node:crypto';
 import type { Host } from '../../../activities/host/host.ts';
 import { captureDiff } from '../../../infra/grading/capture/capture-diff.ts';
 import { evaluate } from '../../../infra/grading/evaluate.ts';
-import { prepareWorkspace } from '../../../infra/grading/workspace/prepare-workspace.ts';
-import { requireSuccess } from '../../../infra/grading/workspace/require-success.ts';
-import { prepareImage } from '../../../infra/sandbox/prepare-image.ts';
 import type { SandboxKind, SandboxProvider } from '../../../infra/sandbox/sandbox.ts';
-import { sandboxSpec } from '../../../infra/sandbox/sandbox-request.ts';
 import type { Diff } from '../../../workflows/contracts/diff.ts';
 import type { Task } from '../../../workflows/contracts/task.ts';
 import { each, perRun } from '../measure.ts';
+import { afterSolution, report } from './after-solution.ts';
 import type { Clock } from './clock.ts';
 import { testsTime } from './timed-provider.ts';
 
@@ -40,9 +37,6 @@ export interface Bench {
   readonly concurrency: number;
   progress(text: string): void;
 }
-
-const lifetimeMs = 900_000;
-const report = (): void => undefined;
 
 /** Captures the diff of each reference solution once, then measures evaluations of them, one task after the other. */
 export async function measureEvaluations(
@@ -86,46 +80,12 @@ export async function measureEvaluations(
 }
 
 /** Captures the diff of a reference solution, as a rollout of the oracle does. */
-async function solve({ host, provider }: Bench, address: string, signal: AbortSignal): Promise<Solved> {
-  const task = await host.tasks.resolve(address);
-  const files = await host.tasks.open(task);
-  const image = await prepareImage({ store: host.store, provider }, { task, files }, report, signal);
-  const epoch = { rollout: randomUUID(), epoch: 1 };
-  const spec = sandboxSpec(host, {
-    name: `temper-${epoch.rollout}`,
-    epoch,
-    run: '',
-    task,
-    image,
-    beside: null,
-    purpose: 'agent',
-    sweep: false,
-    expiresAtMs: Date.now() + lifetimeMs,
-    mounts: await host.evaluationMounts(provider.kind),
-    gatewayDir: null,
-    files: [],
-  });
-  const sandbox = await provider.ensure(spec, signal);
-  try {
-    const { baseCommit } = await prepareWorkspace(sandbox, files, { workdir: task.workdir, keep: true }, signal);
-    await sandbox.putFiles({ tree: files.solution, at: '/solution', owner: 'agent' }, signal);
-    const limits = { timeoutMs: 60_000, maxOutputBytes: 65_536 };
-    const argv = ['bash', '/solution/solve.sh'] as const;
-    requireSuccess(
-      await sandbox.exec({ account: 'agent', argv, env: {}, ...limits }, signal),
-      `the solution of ${task.id}`,
-    );
-    await sandbox.killProcesses('agent');
-    const diff = await captureDiff(
-      sandbox,
-      host.store,
-      { workdir: task.workdir, baseCommit, stalledBefore: true },
-      signal,
-    );
+function solve({ host, provider }: Bench, address: string, signal: AbortSignal): Promise<Solved> {
+  return afterSolution({ host, provider }, address, signal, async ({ sandbox, task, baseCommit }) => {
+    const { workdir } = task;
+    const diff = await captureDiff(sandbox, host.store, { workdir, baseCommit, stalledBefore: true }, signal);
     return { task, diff };
-  } finally {
-    await provider.remove(sandbox.name);
-  }
+  });
 }
 
 /** Evaluates one diff as the activity does. Throws if it does not pass, since the figure would then be meaningless. */

@@ -3,6 +3,7 @@ import { type CycleFigures, phases } from './cycle.ts';
 import type { EvaluationFigures } from './evaluations.ts';
 import type { ParserSpeed } from './parsers.ts';
 import type { SnapshotFigures } from './snapshots.ts';
+import type { WayFigures } from './ways.ts';
 
 export interface GradingFigures {
   readonly cores: number;
@@ -11,6 +12,7 @@ export interface GradingFigures {
   readonly evaluations: EvaluationFigures;
   /** Null if there are no bare calls to compare with. */
   readonly cycle: CycleFigures | null;
+  readonly ways: readonly WayFigures[];
   /** Empty if the kind of sandbox carries no changes. */
   readonly snapshots: readonly SnapshotFigures[];
   readonly parsers: readonly ParserSpeed[];
@@ -50,13 +52,14 @@ export function aimsOf({ evaluations, cycle }: Pick<GradingFigures, 'evaluations
 
 /** Formats the tables, with the aims last. */
 export function reportText(figures: GradingFigures): string {
-  const { cores, sandbox, tasks, evaluations, cycle, snapshots, parsers } = figures;
+  const { cores, sandbox, tasks, evaluations, cycle, ways, snapshots, parsers } = figures;
   const { perMinute, concurrency, cpuMs } = evaluations;
   const per = `${perMinute.toFixed(0)} evaluations per minute`;
   return [
     `${per} of ${tasks}, in ${sandbox} sandboxes, ${concurrency} at once on ${cores} cores; ${cpuMs.toFixed(0)} ms CPU each, on the whole machine`,
     spentTable(evaluations),
     ...(cycle === null ? [] : [cycleTable(cycle)]),
+    waysTable(ways),
     ...(snapshots.length === 0 ? [] : [snapshotTable(snapshots)]),
     table(
       ['parser', 'MB/s'],
@@ -67,6 +70,16 @@ export function reportText(figures: GradingFigures): string {
       aimsOf(figures).map(({ what, measured, aim, met }) => [what, measured, aim, met ? 'met' : 'missed']),
     ),
   ].join('\n\n');
+}
+
+function waysTable(ways: readonly WayFigures[]): string {
+  return table(
+    ['medians, one at a time', 'captured in ms', 'graded in ms', 'both in ms'],
+    ways.map(({ way, captureMs, gradeMs }) => [
+      way,
+      ...[captureMs, gradeMs, captureMs + gradeMs].map((ms) => ms.toFixed(0)),
+    ]),
+  );
 }
 
 function snapshotTable(snapshots: readonly SnapshotFigures[]): string {
