@@ -1,3 +1,4 @@
+import { keepArtifacts } from '../../infra/grading/artifacts/keep-artifacts.ts';
 import { keepSnapshot } from '../../infra/grading/snapshot/keep-snapshot.ts';
 import { blamingBrokenPrograms } from '../../infra/sandbox/broken-programs.ts';
 import { wasEndedInside } from '../../infra/sandbox/failure.ts';
@@ -8,17 +9,23 @@ import type { CaptureSnapshot } from '../interfaces/host.ts';
 import { attachAgentSandbox, type Host } from './host.ts';
 import { agentCommand } from './start-agent.ts';
 
-/** Stores all that an agent changed in its sandbox, without the files that it was started with and the secret of its session. */
+/**
+ * Stores all that an agent changed in its sandbox, without the files that it was started with and the secret of its session; or the
+ * artifacts alone, for tests that get these.
+ */
 export async function captureSnapshot(host: Host, input: CaptureSnapshot, signal: AbortSignal): Promise<Snapshot> {
-  const { files } = await agentCommand(host, input);
   const secret = host.secretOf(sessionId(input.epoch));
+  const { gradedIn, artifacts: paths } = await host.tasks.open(input.task);
+  const { files } = await agentCommand(host, input);
   const home = homeOf('agent', { root: input.task.user === 'root' });
   const leftOut = [...files.keys()].map((path) => `${home}/${path}`);
   const { snapshotBytes: mostBytes } = host;
   try {
     const sandbox = await attachAgentSandbox(host, input);
     return await blamingBrokenPrograms(sandbox, () =>
-      keepSnapshot(sandbox, host.store, { secret, leftOut, mostBytes }, signal),
+      gradedIn === 'artifacts'
+        ? keepArtifacts(sandbox, host.store, { paths, secret }, signal)
+        : keepSnapshot(sandbox, host.store, { secret, leftOut, mostBytes }, signal),
     );
   } catch (error) {
     if (wasEndedInside(error)) return { kind: input.kind, parts: [], entries: 0, bytes: 0 };

@@ -1,4 +1,5 @@
-import { prepareSandbox } from '../../infra/sandbox/prepare-image.ts';
+import { taskOfTests } from '../../infra/grading/artifacts/test-image.ts';
+import { prepareImage, prepareSandbox } from '../../infra/sandbox/prepare-image.ts';
 import { joinAtBoundary } from '../boundary.ts';
 import type { ImageActivities } from '../interfaces/host.ts';
 import { sandboxChoice } from './choice.ts';
@@ -13,6 +14,9 @@ export function createImageActivities(host: Host): ImageActivities {
         const provider = await host.choose(choice, task, { filesInImage: files.workspace.size === 0 });
         const images = { store: host.store, provider };
         const { image } = await prepareSandbox(images, { task, files }, report, signal);
+        if (files.testImage !== null) {
+          await prepareImage(images, { task: taskOfTests(task), files: files.testImage }, report, signal);
+        }
         return { image };
       }),
   };

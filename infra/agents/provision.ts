@@ -4,7 +4,7 @@ import { requireOwnWorkdir } from '../grading/tests/own-workdir.ts';
 import { initialDiskMb, prepareWorkspace, workspaceFiles } from '../grading/workspace/prepare-workspace.ts';
 import type { HarborTask } from '../harbor/harbor-task.ts';
 import { ensureSandbox } from '../sandbox/ensure-sandbox.ts';
-import type { SandboxKind, SandboxProvider } from '../sandbox/sandbox.ts';
+import type { Sandbox, SandboxKind, SandboxProvider } from '../sandbox/sandbox.ts';
 import { type SandboxOwner, type SandboxRequest, sandboxSpec } from '../sandbox/sandbox-request.ts';
 import type { AgentSpec } from './agent.ts';
 import type { ImageCheck } from './image-check.ts';
@@ -56,6 +56,12 @@ export async function provisionAgent(
       `the tests of task ${task.id} get all that the agent changed in its sandbox (grading.sandbox = "snapshot"), which temper cannot carry out of ${provider.kind} sandboxes; use Docker, Kubernetes or local sandboxes, or set it to "fresh"`,
     );
   }
+  if (files.testImage !== null && provider.programs === 'host') {
+    throw new TemperFailure(
+      'UnsupportedTask',
+      `the tests of task ${task.id} are in an image of their own (verifier.environment), which ${provider.kind} sandboxes have not; use a host with Docker`,
+    );
+  }
   const skills = { task: task.id, skillsDirectory: files.skillsDirectory };
   requireSkills(spec, skills);
   requireMcpServers(spec, { task: task.id, mcpServers: files.mcpServers });
@@ -71,6 +77,7 @@ export async function provisionAgent(
     { workdir: task.workdir, placed: true, keep: true },
     signal,
   );
+  if (files.testImage !== null) await makeArtifactDirectory(sandbox, files.artifacts, signal);
   await placeSkills(sandbox, spec, skills, signal);
   if (spec.needsSolution) {
     if (files.solution.size === 0) {
@@ -90,3 +97,9 @@ export async function provisionAgent(
 
 const wantsSnapshot = ({ gradedIn }: Pick<GradedTask, 'gradedIn'>): boolean =>
   gradedIn === 'snapshot' || gradedIn === 'snapshot-or-fresh';
+
+/** Makes the directory of Harbor's own convention, in which the agent may leave artifacts. */
+async function makeArtifactDirectory(sandbox: Sandbox, paths: readonly string[], signal: AbortSignal): Promise<void> {
+  const [at] = paths;
+  if (at !== undefined) await sandbox.putFiles({ tree: new Map(), at, owner: 'agent' }, signal);
+}

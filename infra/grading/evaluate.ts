@@ -18,6 +18,8 @@ import { sha256 } from '../store/files.ts';
 import type { Store } from '../store/store.ts';
 import { withTimeLimit } from '../time-limit.ts';
 import { solutionsAnswer, withAnswer } from './answer.ts';
+import { judgeArtifacts } from './artifacts/judge-artifacts.ts';
+import { filesOfTests, taskOfTests } from './artifacts/test-image.ts';
 import { emptyDiff } from './capture/capture-diff.ts';
 import { type Judged, judgeDiff, verdictOfEnded } from './judge-diff.ts';
 import { judgeSnapshot } from './snapshot/judge-snapshot.ts';
@@ -69,14 +71,14 @@ export async function evaluate(
   { number, report }: EvaluationTry,
   signal: AbortSignal,
 ): Promise<Verdict> {
-  const { task } = input;
-  const files = await withAnswer(host.store, await host.tasks.open(task), input.answer);
+  const task = taskOfTests(input.task);
+  const files = await withAnswer(host.store, filesOfTests(await host.tasks.open(task)), input.answer);
   if (files.gradedIn === 'same') throw needsItsSandbox(task.id);
   const lifetimeMs = input.timeoutMs + evaluationMarginMs;
   const choice = input.snapshot?.kind ?? input.sandbox;
   const provider = await host.choose(choice, task, { filesInImage: files.workspace.size === 0, lifetimeMs });
   const prepared = await prepareSandbox({ store: host.store, provider }, { task, files }, report, signal);
-  const evaluation = { ...input, number, provider, files, ...prepared, solve: false };
+  const evaluation = { ...input, task, number, provider, files, ...prepared, solve: false };
   if (input.reuseVerdict !== true) return evaluateUncached(host, evaluation, signal);
   const key = verdictKey({ ...input, imageId: await contentOf(provider, prepared), kind: provider.kind });
   const known = key === null ? null : await host.verdicts.find(key);
@@ -254,6 +256,10 @@ async function judge(
   const path = host.pathOf(provider.kind);
   const subject = subjectOf(input);
   const judged = { task: files, diff, workdir, diskMb, timeoutMs, path, network: network?.commands, subject };
+  if (files.testImage !== null) {
+    network?.carry(sandbox, testAccount(files));
+    return judgeArtifacts(sandbox, host.store, { ...judged, artifacts: snapshot }, signal);
+  }
   const { baseCommit } = await prepareWorkspace(
     sandbox,
     files,

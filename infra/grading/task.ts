@@ -1,5 +1,6 @@
 import type { Task } from '../../workflows/contracts/task.ts';
 import type { FileTree } from '../sandbox/file-tree.ts';
+import type { BuildContext } from '../sandbox/image.ts';
 import type { Protection } from './protection/rules.ts';
 import type { RequiredTests } from './resolution/resolve.ts';
 
@@ -41,12 +42,26 @@ export interface GradedTask {
    * `snapshot-or-fresh`: the second where the kind of sandbox can carry that, otherwise the first.
    */
   readonly gradedIn: 'fresh' | NonNullable<Task['gradedIn']>;
+  /** The image of the tests, which holds them; null if they run in the image of the task. */
+  readonly testImage: TestImage | null;
+  /** Absolute paths of the files that tests in such an image get from the agent's sandbox. */
+  readonly artifacts: readonly string[];
   /** Whether processes that the agent started still run during tests in its own sandbox. */
   readonly keepProcesses: boolean;
   /** Whether the tests, which write a reward, also write in the workdir. They then get a copy of it in its place. */
   readonly ownWorkdir: boolean;
   /** Paths that the diff of an agent must not change in its evaluation. */
   readonly protection: Protection;
+}
+
+/** An image that holds the tests of a task. */
+export interface TestImage {
+  /** The build of the image; null if it has a name. */
+  readonly build: BuildContext | null;
+  /** Environment of every command in its sandbox. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly entrypoint: GradedTask['entrypoint'];
+  readonly healthCheck: HealthCheck | null;
 }
 
 /** The tests that a log must show, and the parser that reads it. */

@@ -9,6 +9,8 @@ const otherFiles = [
   '../harbor/grading-file',
   '../harbor/harbor-task',
   '../harbor/task-steps',
+  '../harbor/artifacts',
+  '../harbor/test-environment',
   '../harbor/task-toml',
   '../../workflows/algorithms/weighted-reward',
 ];

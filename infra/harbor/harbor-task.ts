@@ -6,6 +6,7 @@ import type { GradedTask } from '../grading/task.ts';
 import { type FileTree, subtree } from '../sandbox/file-tree.ts';
 import { type BuildContext, imageName } from '../sandbox/image.ts';
 import { type Beside, namesBeside, type TaskService } from '../sandbox/service.ts';
+import { artifactsFor, keepsOutside, requireSeparable } from './artifacts.ts';
 import { builtImageName, readBuildContext } from './build-context.ts';
 import { mainHealthCheck, readComposeFile } from './compose-file.ts';
 import { type Dockerfile, readDockerfile } from './dockerfile.ts';
@@ -14,8 +15,16 @@ import { type Grading, gradingFile, parseGrading } from './grading-file.ts';
 import { type McpServer, mcpServersOf } from './mcp-servers.ts';
 import { plainDockerfile } from './plain-dockerfile.ts';
 import { agentNetwork, buildNetwork, testNetwork } from './task-network.ts';
-import { type CollectCommand, collectOf, describeSteps, readSteps, type StepFiles } from './task-steps.ts';
+import {
+  type CollectCommand,
+  collectOf,
+  describeSteps,
+  readSteps,
+  requireGradedSteps,
+  type StepFiles,
+} from './task-steps.ts';
 import { healthCheckOf, laterVersion, parseTaskToml, type TaskToml } from './task-toml.ts';
+import { hasSeparateTests, hasTestImage, readTestEnvironment } from './test-environment.ts';
 
 /** A validated task directory in Harbor layout. */
 export interface HarborTask extends GradedTask {
@@ -56,38 +65,38 @@ export function readHarborTask(tree: FileTree): HarborTask {
   const toml = parseTaskToml(textOf(tree, 'task.toml'));
   const steps = readSteps(tree, toml);
   const work = steps[0] ?? wholeTask(tree, toml);
+  const ownImage = hasTestImage(tree, toml);
   const { environment } = toml;
   const { main, beside } = readComposeFile(subtree(tree, 'environment/'), toml);
-  const network = agentNetwork(toml);
   const dockerfile = tree.has('environment/Dockerfile')
     ? readDockerfile(plainDockerfile(textOf(tree, 'environment/Dockerfile')).source)
     : null;
   const workdir =
     environment.workdir ?? main.workdir ?? dockerfile?.workdir ?? dockerfile?.workspaceTarget ?? defaults.workdir;
-  const grading = tree.has(gradingFile) ? parseGrading(textOf(tree, gradingFile)) : null;
-  const rewardWeights = weightsOf(toml, grading);
+  const { grading, rewardWeights } = judgedBy(tree, toml);
   const entrypoint = entrypointOfMain(main, environment.entrypoint, dockerfile);
   const files = subtree(tree, 'environment/workspace/');
   const kind = { logged: grading !== null, hasEntrypoint: entrypoint !== null, hasServices: beside !== null, files };
-  const gradedIn = gradedInOf(toml, kind);
-  requireSeparable(toml, workdir);
-  const ofTests = testNetwork(toml, { judgedByLog: grading !== null });
+  const gradedIn = ownImage ? 'artifacts' : gradedInOf(toml, kind);
+  if (!ownImage) requireSeparable(toml, workdir);
+  requireGradedSteps(toml, gradedIn);
   const named = environment.docker_image ?? (dockerfile === null ? main.image : null) ?? unmodifiedBase(dockerfile);
   const build = named === null ? readBuild(tree, toml) : null;
+  const limits = { ...limitsOf(toml), ...main.limits };
+  const image = build === null ? nameOf(named ?? '') : builtBy(build);
+  const testEnvironment = readTestEnvironment(tree, toml, { ...image, workdir, ...limits });
   return {
     description: {
-      ...(build === null ? nameOf(named ?? '') : { image: builtImageName(build), imageFrom: 'dockerfile' as const }),
+      ...image,
       workdir,
-      ...limitsOf(toml),
-      ...main.limits,
+      ...limits,
       ...(beside !== null && { services: beside.services.map(limitsOfService) }),
+      ...(testEnvironment !== null && { testSandbox: testEnvironment.sandbox }),
       ...(gradedIn !== 'fresh' && { gradedIn }),
       ...(asRoot(toml) && { user: 'root' as const }),
       ...(toml.tools.host.length > 0 && { hostTools: toml.tools.host }),
-      ...(network !== undefined && { network }),
-      ...(ofTests !== undefined && { testNetwork: ofTests }),
-      ...(steps.length > 0 && { steps: [...describeSteps(toml)] }),
-      ...(steps.length > 0 && toml.multi_step_reward_strategy === 'final' && { rewardOfSteps: 'final' as const }),
+      ...networksOf(toml, { judgedByLog: grading !== null }),
+      ...describeSteps(toml),
     },
     ...work,
     steps,
@@ -106,21 +115,43 @@ export function readHarborTask(tree: FileTree): HarborTask {
     solutionEnv: toml.solution.env,
     grading,
     laterVersion: laterVersion(toml),
-    keepsOutside: artifactsOf(toml).some((path) => path.startsWith('/') && !isInside(path, workdir)),
+    keepsOutside: keepsOutside(toml, workdir),
     rewardWeights,
-    codeAsAgent: toml.grading.code_as_agent,
-    ownWorkdir: toml.grading.own_workdir,
+    ...optionsOf(toml),
     gradedIn,
-    keepProcesses: toml.grading.keep_processes,
-    protection: { testsInRepository: toml.grading.tests_in_repository, paths: toml.grading.protected },
+    testImage: testEnvironment?.image ?? null,
+    artifacts: ownImage ? artifactsFor(toml, workdir) : [],
   };
+}
+
+const builtBy = (build: BuildContext) => ({ image: builtImageName(build), imageFrom: 'dockerfile' as const });
+
+const optionsOf = ({ grading }: TaskToml) => ({
+  codeAsAgent: grading.code_as_agent,
+  ownWorkdir: grading.own_workdir,
+  keepProcesses: grading.keep_processes,
+  protection: { testsInRepository: grading.tests_in_repository, paths: grading.protected },
+});
+
+/** Reads how the tests say what they found: by a log, or by a reward, which may be made of several scores. */
+function judgedBy(tree: FileTree, toml: TaskToml): Pick<HarborTask, 'grading' | 'rewardWeights'> {
+  const { reward_weights: rewardWeights = null } = toml.verifier;
+  const grading = tree.has(gradingFile) ? parseGrading(textOf(tree, gradingFile)) : null;
+  if (grading === null || rewardWeights === null) return { grading, rewardWeights };
+  throw malformed('task.toml', `no verifier.reward_weights, since tests with a ${gradingFile} write no reward`, 'some');
+}
+
+function networksOf(toml: TaskToml, tests: { readonly judgedByLog: boolean }): Pick<Task, 'network' | 'testNetwork'> {
+  const network = agentNetwork(toml);
+  const ofTests = testNetwork({ ...toml, environment: toml.verifier.environment ?? toml.environment }, tests);
+  return { ...(network !== undefined && { network }), ...(ofTests !== undefined && { testNetwork: ofTests }) };
 }
 
 /** The content of a task that is one piece of work. */
 function wholeTask(tree: FileTree, toml: TaskToml): Work {
   const instruction = textOf(tree, 'instruction.md');
   if (instruction.trim() === '') throw malformed('instruction.md', 'the text of the task', 'an empty file');
-  textOf(tree, 'tests/test.sh');
+  if (!hasTestImage(tree, toml)) textOf(tree, 'tests/test.sh');
   const [tests, solution] = [subtree(tree, 'tests/'), subtree(tree, 'solution/')];
   return { instruction, tests, solution, testEnv: toml.verifier.env, collect: collectOf(toml), begin: null };
 }
@@ -142,12 +173,6 @@ const limitsOf = ({ agent, verifier, environment }: TaskToml) => ({
 });
 
 const limitsOfService = ({ name, cpus, memoryMb }: TaskService) => ({ name, cpus, memoryMb });
-
-function weightsOf({ verifier }: TaskToml, grading: Grading | null) {
-  const { reward_weights: weights = null } = verifier;
-  if (grading === null || weights === null) return weights;
-  throw malformed('task.toml', `no verifier.reward_weights, since tests with a ${gradingFile} write no reward`, 'some');
-}
 
 /** The command of a sandbox: the task's own, or that of its compose file or its image. */
 function entrypointOfMain(
@@ -243,42 +268,6 @@ function nameOf(named: string): Pick<Task, 'image' | 'imageFrom'> {
   const { image, from } = imageName(named);
   return { image, ...(from === 'registry' && { imageFrom: from }) };
 }
-
-/**
- * Rejects tests in an environment of their own that would miss something there. A fresh sandbox with the diff of the workdir is
- * such an environment, as far as the artifacts that it is meant to get are in the workdir.
- */
-function requireSeparable(toml: TaskToml, workdir: string): void {
-  const { grading } = toml;
-  if (!hasSeparateTests(toml)) return;
-  if (grading.sandbox === 'same') {
-    throw malformed('task.toml', 'no grading.sandbox = "same", since verifier.environment_mode is separate', 'it');
-  }
-  const outside = artifactsOf(toml).find((path) => path.startsWith('/') && !isBelow(path, workdir));
-  if (grading.sandbox === 'snapshot' || outside === undefined) return;
-  throw new TemperFailure(
-    'UnsupportedTask',
-    `task.toml: artifacts: expected paths in the workdir ${workdir}, of which alone a separate environment of the tests gets files, got ${outside}; [grading] sandbox = "snapshot" carries all`,
-  );
-}
-
-/** Whether any tests of a task are meant to run in an environment of their own. */
-const hasSeparateTests = ({ verifier, steps }: TaskToml): boolean =>
-  [{ verifier }, ...steps].some((one) => one.verifier.environment_mode === 'separate');
-
-/** The paths of the files that a task keeps, at its end and after each of its steps. */
-const artifactsOf = ({ artifacts, steps }: TaskToml): readonly string[] => [
-  ...artifacts,
-  ...steps.flatMap((step) => step.artifacts),
-];
-
-/** The directory of Harbor's own convention, whose files are kept for people to look at. */
-const conventionalArtifacts = '/logs/artifacts';
-
-const isBelow = (path: string, directory: string): boolean => `${path}/`.startsWith(`${directory.replace(/\/$/, '')}/`);
-
-const isInside = (path: string, workdir: string): boolean =>
-  isBelow(path, workdir) || isBelow(path, conventionalArtifacts);
 
 function textOf(tree: FileTree, path: string): string {
   const entry = tree.get(path);

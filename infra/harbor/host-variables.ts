@@ -1,4 +1,5 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import type { TestImage } from '../grading/task.ts';
 
 /** Variables of the host's environment that tasks may have, by name. */
 export type HostVariables = Readonly<Record<string, string>>;
@@ -10,15 +11,16 @@ interface Environments {
   readonly testEnv: Variables;
   readonly solutionEnv: Variables;
   readonly steps: readonly { readonly testEnv: Variables }[];
+  readonly testImage: TestImage | null;
 }
 
 /** Harbor's `${NAME}` and `${NAME:-value}` as a whole value: a variable of the host that runs the task. */
 const hostVariable = /^\$\{([^}:]+)(?::-([^}]*))?\}$/;
 
 /** Returns the names of the host's variables that a task cannot do without. */
-export const neededVariables = ({ env, testEnv, solutionEnv, steps }: Environments): readonly string[] => [
+export const neededVariables = ({ env, testEnv, solutionEnv, steps, testImage }: Environments): readonly string[] => [
   ...new Set(
-    [env, testEnv, solutionEnv, ...steps.map((step) => step.testEnv)].flatMap((variables) =>
+    [env, testEnv, solutionEnv, testImage?.env ?? {}, ...steps.map((step) => step.testEnv)].flatMap((variables) =>
       Object.values(variables).flatMap((value) => {
         const [, name, fallback] = hostVariable.exec(value) ?? [];
         return name !== undefined && fallback === undefined ? [name] : [];
@@ -39,6 +41,7 @@ export function fillVariables<Files extends Environments>(files: Files, allowed:
     env: fill(files.env),
     testEnv: fill(files.testEnv),
     solutionEnv: fill(files.solutionEnv),
+    testImage: files.testImage && { ...files.testImage, env: fill(files.testImage.env) },
     steps: files.steps.map((step) => ({ ...step, testEnv: fill(step.testEnv) })),
   };
 }

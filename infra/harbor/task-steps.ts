@@ -1,5 +1,5 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
-import type { TaskStep } from '../../workflows/contracts/task.ts';
+import type { Task } from '../../workflows/contracts/task.ts';
 import type { HealthCheck } from '../grading/task.ts';
 import { type FileTree, subtree } from '../sandbox/file-tree.ts';
 import { gradingFile } from './grading-file.ts';
@@ -70,14 +70,17 @@ export function collectOf(
   });
 }
 
-/** Returns what a workflow knows of the steps of a task. */
-export const describeSteps = ({ steps }: TaskToml): readonly TaskStep[] =>
-  steps.map(({ name, agent, verifier, min_reward: minReward }) => ({
+/** Returns what a workflow knows of the steps of a task; nothing for a task that is one piece of work. */
+export function describeSteps(toml: TaskToml): Pick<Task, 'steps' | 'rewardOfSteps'> {
+  if (toml.steps.length === 0) return {};
+  const steps = toml.steps.map(({ name, agent, verifier, min_reward: minReward }) => ({
     name,
     ...(agent.timeout_sec != null && { agentTimeoutSec: agent.timeout_sec }),
     ...(verifier.timeout_sec != null && { evaluationTimeoutSec: verifier.timeout_sec }),
     ...(minReward !== undefined && { minReward: gateOf(minReward) }),
   }));
+  return { steps, ...(toml.multi_step_reward_strategy === 'final' && { rewardOfSteps: 'final' as const }) };
+}
 
 /** Returns the bound of the reward itself. */
 const gateOf = (minReward: NonNullable<StepToml['min_reward']>): number =>
@@ -89,15 +92,18 @@ function instructionOf(tree: FileTree, path: string): string {
   return text;
 }
 
+/** Rejects steps whose tests would run in the agent's own sandbox, where later agents find them. */
+export function requireGradedSteps({ steps }: Pick<TaskToml, 'steps'>, gradedIn: string): void {
+  if (steps.length === 0 || gradedIn !== 'same') return;
+  throw unsupported('grading.sandbox', '"fresh" or "snapshot" for a task of several steps', '"same"');
+}
+
 /** Rejects steps that ask for more than temper does between two steps of one sandbox. */
 function requireSupported(tree: FileTree, toml: TaskToml): void {
-  const { steps, grading, tools } = toml;
+  const { steps, tools } = toml;
   if (steps.length === 0) return;
   if (tree.has(gradingFile))
     throw unsupported('steps', `tests that write a reward in each, not a ${gradingFile}`, 'one');
-  if (grading.sandbox === 'same') {
-    throw unsupported('grading.sandbox', '"fresh" or "snapshot" for a task of several steps', '"same"');
-  }
   if (tools.host.length > 0) throw unsupported('tools.host', 'no host tools in a task of several steps', 'some');
   const keys = new Set<string>();
   for (const step of steps) {

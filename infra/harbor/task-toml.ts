@@ -80,6 +80,28 @@ const collect = z
   })
   .default([]);
 
+/** An environment of the tests' own. */
+const testEnvironment = z
+  .looseObject({
+    docker_image: z.string({ error: 'expected the name of an image' }).min(1).optional(),
+    workdir: z.string().startsWith('/', { error: 'expected an absolute path' }).optional(),
+    build_timeout_sec: number(1, 14_400, 'seconds').default(600),
+    cpus: number(0.01, 1024).optional(),
+    memory_mb: number(16, 10_000_000, 'MB').optional(),
+    memory: size.optional(),
+    storage_mb: number(1, 100_000_000, 'MB').optional(),
+    storage: size.optional(),
+    gpus: integer(0, 1024).default(0),
+    tpu: table,
+    os: z.string({ error: 'expected "linux"' }).default('linux'),
+    healthcheck,
+    ...network,
+    /** The older form of `network_mode`. */
+    allow_internet: z.boolean({ error: 'expected true or false' }).optional(),
+    env: variables,
+  })
+  .optional();
+
 /** An entry of `steps`. */
 const step = z.looseObject({
   name: z
@@ -121,7 +143,7 @@ const taskToml = z.looseObject({
       /** A field of temper's own: the weights of the scores in a reward.json, by name. */
       reward_weights: weights.optional(),
       environment_mode: environmentMode,
-      environment: table,
+      environment: testEnvironment,
       collect,
     })
     .prefault({}),
@@ -229,14 +251,11 @@ function parseToml(source: string): unknown {
 }
 
 /** Rejects fields that no sandbox supports. A task graded without them would be another task. */
-function rejectUnsupported({ environment, verifier }: TaskToml): void {
+function rejectUnsupported({ environment }: TaskToml): void {
   const reject = (field: string, expected: string, got: string): never => {
     throw new TemperFailure('UnsupportedTask', `task.toml: ${field}: expected ${expected}, got ${got}`);
   };
   if (environment.gpus > 0) reject('environment.gpus', '0', String(environment.gpus));
   if (environment.tpu !== undefined) reject('environment.tpu', 'no such table', 'one');
   if (environment.os.toLowerCase() !== 'linux') reject('environment.os', 'linux', environment.os);
-  if (verifier.environment !== undefined) {
-    reject('verifier.environment', "no such table: tests run in the task's own image", 'one');
-  }
 }

@@ -19,6 +19,7 @@ export const gradings: Readonly<Record<HarborTask['gradedIn'], string>> = {
   fresh: 'a fresh sandbox, with the diff of the workdir',
   snapshot: 'a fresh sandbox, with all that the agent changed',
   'snapshot-or-fresh': 'a fresh sandbox, with all that the agent changed, but in E2B with the diff of the workdir',
+  artifacts: 'a sandbox of an image of their own, with the artifacts of the task',
   same: "the agent's own sandbox, with all that the agent left there",
 };
 
@@ -50,6 +51,10 @@ export const needs = {
     isNeeded: (task) =>
       task.gradedIn === 'snapshot' || (task.gradedIn === 'snapshot-or-fresh' && placeOutside(task) !== null),
     place: placeOutside,
+  },
+  'an image of the tests': {
+    what: 'they hold their tests, and get the artifacts alone: Docker or a remote sandbox',
+    isNeeded: ({ testImage }) => testImage !== null,
   },
   "the agent's sandbox": {
     what: 'their tests run in it, with all that the agent left there; a regrade leaves them out',

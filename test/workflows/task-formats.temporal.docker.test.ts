@@ -27,6 +27,9 @@ const tell = (address: string, value: string): string =>
 const healthy = (port: number): string =>
   `healthcheck: {test: ["CMD", "python3", "-c", "import socket; socket.create_connection(('127.0.0.1', ${port}))"], interval: 200ms, retries: 100}`;
 
+/** Prints the memory of a container, by either version of control groups. */
+const memory = '(cat /sys/fs/cgroup/memory.max || cat /sys/fs/cgroup/memory/memory.limit_in_bytes) 2>/dev/null';
+
 /** One task for each feature of Harbor's format: its reference solution must score 1, and doing nothing 0. */
 const harborTasks: Readonly<Record<string, HarborTaskFiles>> = {
   'an agent that is root': {
@@ -96,6 +99,32 @@ setsid python3 -m http.server 8125 --bind 127.0.0.1 --directory /tmp/served </de
 until python3 -c 'import urllib.request as r; r.urlopen("http://127.0.0.1:8125")' 2>/dev/null; do sleep 0.1; done
 `,
     test: rewarding('grep -qx here collected.txt'),
+  },
+  'tests in an image of their own, which get the artifacts alone': {
+    toml: `artifacts = ["/tmp/out", "kept/answer.txt"]
+[environment]
+docker_image = "temper-tasks:bookworm"
+memory_mb = 512
+storage_mb = 256
+[verifier.environment]
+memory_mb = 300
+env = { OF = "tests" }
+healthcheck = { command = "test -f /tests/only-there", interval_sec = 0.1 }
+`,
+    solve: `mkdir -p /tmp/out/deep kept && echo right >/tmp/out/deep/answer && ln -s deep/answer /tmp/out/link
+echo noted >/logs/artifacts/note && echo right >kept/answer.txt && echo no >left.txt && ln -s /etc/passwd /tmp/out/away`,
+    test: rewarding(`[ "$(cat /tmp/out/link)" = right ] && [ "$OF" = tests ] && grep -qx noted /logs/artifacts/note &&
+  [ "$(pwd)" = /judged ] && [ ! -e /tmp/out/away ] && [ ! -e /tmp/out/stale ] &&
+  [ "$(cat /workspace/kept/answer.txt)" = right ] && [ ! -e /workspace/left.txt ] && [ ! -e /workspace/answer.txt ]`),
+    others: {
+      'tests/Dockerfile':
+        'FROM temper-tasks:bookworm\nWORKDIR /judged\nCOPY . /tests\nRUN touch /tests/only-there && mkdir -p /tmp/out && touch /tmp/out/stale\n',
+    },
+  },
+  'limits of its own for the tests': {
+    toml: `${environment}[verifier.environment]\nmemory_mb = 200\n`,
+    solve: `${memory} >answer.txt`,
+    test: rewarding(`[ "$(cat answer.txt)" = $((512 * 1048576)) ] && [ "$(${memory})" = $((200 * 1048576)) ]`),
   },
   'several steps, of which each finds what the one before installed': {
     ...stepsTask({
@@ -239,5 +268,33 @@ describe('the tasks of the formats', () => {
       result.steps?.map(({ stop }) => stop),
       ['submitted', null],
     );
+  });
+
+  it("place nothing but artifacts beside the tests, whatever the agent's own tar says", async () => {
+    const hostile = `import io, tarfile
+tar = tarfile.open('/hostile.tar', 'w')
+cheat = b'echo 1 >/logs/verifier/reward.txt'
+def add(name, data=cheat, link=None):
+    entry = tarfile.TarInfo(name)
+    if link: entry.type, entry.linkname = tarfile.SYMTYPE, link
+    else: entry.size = len(data)
+    tar.addfile(entry, None if link else io.BytesIO(data))
+add('./tmp/out/kept', b'kept')
+for name in ['./tests/test.sh', './tmp/out/../../tests/test.sh', '/tests/test.sh']: add(name)
+add('./tmp/out/link', link='/tests')
+add('./tmp/out/link/test.sh')
+add('./tmp/out/inner', link='../../tmp/out/../../tests')
+add('./tmp/out/inner/test.sh')
+tar.close()
+`;
+    const files = {
+      toml: `artifacts = ["/tmp/out"]\n[agent]\nuser = "root"\n${environment}[verifier]\nenvironment_mode = "separate"\n`,
+      solve: `python3 -c "$(cat <<'E'\n${hostile}E\n)" && printf '#!/bin/sh\\nexec cat /hostile.tar\\n' >"$(command -v tar)"`,
+      test: '[ -f /tmp/out/kept ] && [ ! -L /tmp/out/link ] && echo 0.5 >/logs/verifier/reward.txt\n',
+      others: { 'tests/Dockerfile': 'FROM temper-tasks:bookworm\nCOPY . /tests\n' },
+    };
+    const task = await writeHarborTask(join(rollouts.home, 'tasks'), 'hostile-tar', files);
+    const result = await rollouts.run('hostile-tar', { task, agent: 'oracle', sandbox: 'docker' });
+    assert.deepEqual([result.outcome, result.reward], ['scored', 0.5], JSON.stringify(result));
   });
 });

@@ -61,11 +61,12 @@ export const task = z.strictObject({
     .exactOptional(z.array(besideSandbox))
     .describe('The containers beside each of its sandboxes. Without it there are none.'),
   gradedIn: z
-    .exactOptional(oneOf(['same', 'snapshot', 'snapshot-or-fresh']))
+    .exactOptional(oneOf(['same', 'snapshot', 'snapshot-or-fresh', 'artifacts']))
     .describe(
       "Where the tests run: `same`: in the agent's own sandbox; `snapshot`: in a fresh one with all that the agent " +
         'changed in its own; `snapshot-or-fresh`: so where the kind of sandbox can carry that, and over the diff ' +
-        'elsewhere. Without it: in a fresh one, over the diff.',
+        'elsewhere; `artifacts`: in one of an image of their own, with the files that the task names. Without it: in a ' +
+        'fresh one, over the diff.',
     ),
   user: z
     .exactOptional(oneOf(['root']))
@@ -77,6 +78,18 @@ export const task = z.strictObject({
   testNetwork: z
     .exactOptional(networkPolicy)
     .describe('The hosts that the tests may reach. Without it there are none.'),
+  testSandbox: z
+    .exactOptional(
+      z.strictObject({
+        image: text('an image name').describe('The image of the tests.'),
+        imageFrom: z.exactOptional(oneOf(['registry', 'dockerfile'])).describe('Where a host that lacks it gets it.'),
+        workdir: z.string().startsWith('/').describe('The directory in which the tests run.'),
+        cpus: number(0.01, 1024).describe('The number of CPUs that the tests get.'),
+        memoryMb: number(16, 10_000_000, 'MB').describe('The memory of the tests in MB.'),
+        diskMb: number(1, 100_000_000, 'MB').describe('The disk space of the tests in MB.'),
+      }),
+    )
+    .describe("The sandbox of the tests, if it differs from the agent's. Without it they are alike."),
   steps: z
     .exactOptional(z.array(taskStep).min(1).max(mostTaskSteps))
     .describe('The steps of a task that has several, in order. Without it the task is one piece of work.'),

@@ -17,15 +17,16 @@ interface ProvisionedAgent extends Pick<Provisioned, 'kind' | 'carriesChanges'> 
   readonly contextLength: number | null;
 }
 
-/** Captures all that the agent changed in its sandbox, if the tests get that. Workflow code of 0.4.0 did not know such tasks. */
+/** Captures all that the agent changed in its sandbox, or its artifacts, if the tests get that. Workflow code of 0.4.0 did not know such tasks. */
 export async function captureSnapshot(
   { input, resolved, epoch }: Captured,
   host: EpochHost,
   { kind, contextLength, carriesChanges = false }: ProvisionedAgent,
 ): Promise<{ readonly snapshot?: Snapshot }> {
   const { task } = resolved;
-  const getsAll = task.gradedIn === 'snapshot' || (task.gradedIn === 'snapshot-or-fresh' && carriesChanges);
-  if (!getsAll || !patched('grade-snapshot')) return {};
+  const { gradedIn } = task;
+  const isAsked = gradedIn === 'snapshot' || gradedIn === 'artifacts';
+  if (!(isAsked || (gradedIn === 'snapshot-or-fresh' && carriesChanges)) || !patched('grade-snapshot')) return {};
   const { agent, agentOptions, maxTurns } = input;
   const start = { task, agent, maxTurns, contextLength, ...(agentOptions && { agentOptions }) };
   const snapshot = await host.stage('captureDiff', () =>

@@ -53,10 +53,11 @@ export async function readFinished(
   if (task.steps !== undefined)
     return { ...known, leftOut: 'its task has several steps, which are graded while it runs' };
   const { snapshot } = result;
-  if (task.gradedIn === 'snapshot' && snapshot === undefined && addressNow !== null) {
+  const isAsked = task.gradedIn === 'snapshot' || task.gradedIn === 'artifacts';
+  if (isAsked && snapshot === undefined && addressNow !== null) {
     return {
       ...known,
-      leftOut: 'its tests now get all that the agent changed in its sandbox, of which only the diff was kept',
+      leftOut: 'its tests now get files of its sandbox that were not kept: only the diff was',
     };
   }
   const { sandbox, rewardPolicy, evaluationTimeoutSec = null } = input;
@@ -86,7 +87,7 @@ export function networkedAsBefore(verdict: Pick<Verdict, 'network'> | null, { te
 }
 
 /** Whether the tests of a task get a snapshot where there is one. */
-const getsSnapshot = ({ gradedIn }: Task): boolean => gradedIn === 'snapshot' || gradedIn === 'snapshot-or-fresh';
+const getsSnapshot = ({ gradedIn }: Task): boolean => gradedIn !== undefined && gradedIn !== 'same';
 
 /** Returns the addresses of a task: as it was requested, if known, and as it may be packed, with its id and without. */
 function addressesOf(asked: unknown, { bundle }: Task, id: string): readonly string[] {

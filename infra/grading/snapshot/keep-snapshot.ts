@@ -34,7 +34,21 @@ export async function keepSnapshot(
 ): Promise<Snapshot> {
   const { kind, changes } = sandbox;
   if (changes === undefined) throw new Error(`expected sandboxes whose changes can be carried, got ${kind}`);
-  const read = await changes.read(leftOut, signal);
+  return keepChanges({ kind, read: await changes.read(leftOut, signal) }, store, { secret, mostBytes }, signal);
+}
+
+interface Read {
+  readonly kind: Snapshot['kind'];
+  readonly read: ReadChanges;
+}
+
+/** Stores what was read from an agent's sandbox. */
+export async function keepChanges(
+  { kind, read }: Read,
+  store: Store,
+  { secret, mostBytes }: Omit<SnapshotOptions, 'leftOut'>,
+  signal: AbortSignal,
+): Promise<Snapshot> {
   if (read.tooMany) return { kind, parts: [], entries: mostCarriedFiles, bytes: 0, above: mostBytes };
   const counted = { entries: 0, bytes: 0 };
   const parts: string[] = [];

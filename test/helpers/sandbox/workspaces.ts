@@ -100,6 +100,8 @@ export const workspaceTask = (workspace: FileTree, setup: readonly string[] = []
   instruction: 'none',
   begin: null,
   collect: [],
+  testImage: null,
+  artifacts: [],
   steps: [],
   toolFiles: new Map(),
   workspace,

@@ -190,12 +190,6 @@ const malformed: readonly (readonly [string, Readonly<Record<string, string | nu
     /environment\.gpus: expected 0, got 1/,
   ],
   [
-    'tests in a separate environment',
-    { 'task.toml': '[environment]\ndocker_image = "x"\n[verifier.environment]\ndocker_image = "y"\n' },
-    'UnsupportedTask',
-    /verifier\.environment: expected no such table: tests run in the task's own image, got one/,
-  ],
-  [
     'tests in a separate environment, with files outside the workdir',
     {
       'task.toml':

@@ -1,0 +1,141 @@
+import { posix } from 'node:path';
+import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { pack } from 'tar-stream';
+import { firstOfEach } from '../../../workflows/algorithms/flags.ts';
+import { rewardOf } from '../../../workflows/algorithms/reward.ts';
+import type { Snapshot } from '../../../workflows/contracts/snapshot.ts';
+import { type CarriedEntry, isWithin, isWithinAny, ownPaths, type WrittenChanges } from '../../sandbox/changes.ts';
+import { collect } from '../../sandbox/files.ts';
+import type { Sandbox } from '../../sandbox/sandbox.ts';
+import { addEntry } from '../../sandbox/tar-entries.ts';
+import type { Store } from '../../store/store.ts';
+import { flagEvaluation } from '../flags/evaluation.ts';
+import { type DiffToJudge, type Judged, patchFailed, runTests } from '../judge-diff.ts';
+import { openSnapshot } from '../snapshot/archive.ts';
+import { missingPrograms } from '../tests/missing-programs.ts';
+import { toVerdict } from '../verdict.ts';
+import { requireEntrypoint, startEntrypoint } from '../workspace/entrypoint.ts';
+import { awaitHealthy } from '../workspace/health-check.ts';
+
+const setupMs = 300_000;
+const limits = { timeoutMs: 120_000, maxOutputBytes: 64 * 1024 } as const;
+
+export interface ArtifactsToJudge extends DiffToJudge {
+  /** The artifacts of the agent; absent for a task that no agent has worked at. */
+  readonly artifacts: Snapshot | undefined;
+}
+
+/** Puts an agent's artifacts into a sandbox of the tests' own image, and runs the tests that the image holds. */
+export async function judgeArtifacts(
+  sandbox: Sandbox,
+  store: Store,
+  input: ArtifactsToJudge,
+  signal: AbortSignal,
+): Promise<Judged> {
+  const { task, diff, artifacts, workdir, timeoutMs, path, network, subject } = input;
+  const patch = await store.get(diff.patch.digest);
+  const { protection, healthCheck, env } = task;
+  await startEntrypoint(sandbox, task, workdir, signal);
+  const deadlineMs = Date.now() + setupMs;
+  if (healthCheck !== null) await awaitHealthy(sandbox, healthCheck, { workdir, env, deadlineMs }, signal);
+  await requireEntrypoint(sandbox, task);
+  const refusal = artifacts === undefined ? null : await place(sandbox, store, { artifacts, workdir }, signal);
+  if (refusal !== null) {
+    const { verdict, ...rest } = await patchFailed(store, { patch, protection, subject, refusal });
+    const bulk = artifacts?.above === undefined ? [] : [{ trick: 'bulk', evidence: refusal } as const];
+    return { ...rest, verdict: { ...verdict, flags: firstOfEach([...(verdict.flags ?? []), ...bulk]) } };
+  }
+  const { usedMb: diskBeforeMb } = await sandbox.diskUsage();
+  const run = await runTests(sandbox, task, { workdir, timeoutMs, diskBeforeMb, path, network }, signal);
+  const flags = flagEvaluation(patch, protection, run);
+  const verdict = await toVerdict(store, run, { subject, flags });
+  const missing = rewardOf(verdict, 'binary') === 1 ? [] : missingPrograms(run.log.toString('utf8'));
+  return { verdict, invalidReward: run.invalidReward ?? null, missing };
+}
+
+interface Placed {
+  readonly artifacts: Snapshot;
+  readonly workdir: string;
+}
+
+/** Writes the artifacts at their paths. Returns why that is impossible, or null. */
+async function place(
+  sandbox: Sandbox,
+  store: Store,
+  { artifacts, workdir }: Placed,
+  signal: AbortSignal,
+): Promise<string | null> {
+  if (artifacts.above !== undefined) return `the artifacts are above ${artifacts.above / 2 ** 20} MB`;
+  const changes = await openSnapshot(store, artifacts);
+  const { roots, directories, entries } = await readArtifacts(changes);
+  await emptyDirectories(
+    sandbox,
+    roots.filter((root) => directories.has(root)),
+    signal,
+  );
+  // The workdir is the agent's account's, and what is beside it that of the tests.
+  for (const account of ['grader', 'agent'] as const) {
+    const own = entries.filter(({ header }) => isWithin(header.path, workdir) === (account === 'agent'));
+    const stdin = await packed(own);
+    const argv = ['tar', '-x', '-f', '-', '-C', '/'] as const;
+    const put = await sandbox.exec({ account, cwd: '/', env: {}, argv: [...argv], stdin, ...limits }, signal);
+    if (put.exitCode !== 0 || put.timedOut) return `the artifacts could not be placed: ${put.stderr}`.slice(0, 2000);
+  }
+  return null;
+}
+
+interface Artifact {
+  readonly header: CarriedEntry['header'];
+  readonly bytes: Buffer;
+}
+
+/** Reads the artifacts that may be placed: an agent that is root may have made the archive say anything. */
+async function readArtifacts({ added: roots, entries }: WrittenChanges) {
+  const all: Artifact[] = [];
+  for await (const { header, content } of entries) all.push({ header, bytes: await collect(Readable.from(content)) });
+  const directories = new Set(all.flatMap(({ header }) => (header.type === 'directory' ? [header.path] : [])));
+  const links = all.flatMap(({ header }) => (header.type === 'symlink' ? [header.path] : []));
+  const placeable = all.filter(
+    // Nothing is written through a link.
+    ({ header }) =>
+      isPlaceable(header, roots) && !links.some((link) => link !== header.path && isWithin(header.path, link)),
+  );
+  const isLink = ({ header }: Artifact): boolean => header.type === 'symlink';
+  return { roots, directories, entries: [...placeable.filter((one) => !isLink(one)), ...placeable.filter(isLink)] };
+}
+
+async function packed(entries: readonly Artifact[]): Promise<Buffer> {
+  const tar = pack();
+  const all = buffer(tar);
+  for (const { header, bytes } of entries) {
+    const { path, type, mode, mtime, target } = header;
+    const common = { name: path.slice(1), type, mode: readable(type, mode), mtime, size: bytes.byteLength };
+    await addEntry(tar, { ...common, ...(target !== undefined && { linkname: target }) }, Readable.from([bytes]));
+  }
+  tar.finalize();
+  return all;
+}
+
+/** Whether an entry is put into the sandbox of the tests: an artifact, nothing of temper's own, and no link that leads elsewhere. */
+function isPlaceable({ path, type, target = '' }: CarriedEntry['header'], roots: readonly string[]): boolean {
+  if (!isWithinAny(path, roots) || isWithinAny(path, ownPaths)) return false;
+  // A directory that the image has keeps its owner and mode.
+  if (type === 'directory') return !roots.includes(path);
+  return type !== 'symlink' || isWithinAny(posix.resolve(posix.dirname(path), target), roots);
+}
+
+const readable = (type: CarriedEntry['header']['type'], mode: number): number => {
+  if (type === 'directory') return 0o755;
+  return (mode & 0o111) === 0 ? 0o644 : 0o755;
+};
+
+/** Empties the directories that the artifacts replace, as far as the accounts may. */
+async function emptyDirectories(sandbox: Sandbox, paths: readonly string[], signal: AbortSignal): Promise<void> {
+  if (paths.length === 0) return;
+  const script = 'for path; do [ ! -d "$path" ] || find "$path" -mindepth 1 -delete 2>/dev/null; done; true';
+  for (const account of ['agent', 'grader'] as const) {
+    const argv = ['sh', '-c', script, 'sh', ...paths] as const;
+    await sandbox.exec({ account, cwd: '/', env: {}, argv: [...argv], ...limits }, signal);
+  }
+}

@@ -1,0 +1,99 @@
+import { posix } from 'node:path';
+import { Readable } from 'node:stream';
+import type { Header } from 'tar-stream';
+import type { Snapshot } from '../../../workflows/contracts/snapshot.ts';
+import type { CarriedEntry } from '../../sandbox/changes.ts';
+import { collect } from '../../sandbox/files.ts';
+import type { Sandbox } from '../../sandbox/sandbox.ts';
+import { drain, tarEntries } from '../../sandbox/tar-entries.ts';
+import type { Store } from '../../store/store.ts';
+import { keepChanges } from '../snapshot/keep-snapshot.ts';
+import { requireSuccess } from '../workspace/require-success.ts';
+
+const timeoutMs = 120_000;
+/** The limit of all artifacts together, which one command prints. */
+export const mostArtifactBytes = 128 * 2 ** 20;
+const tarOverheadBytes = 16 * 2 ** 20;
+
+/** Packs those of the paths that exist. Files that the agent itself cannot read are left out. */
+const packScript = `
+command -v tar >/dev/null || exit 127
+cd / || exit 1
+for path; do
+  shift
+  if [ -e "./$path" ]; then set -- "$@" "./$path"; fi
+done
+[ $# -gt 0 ] || exit 0
+tar -c -f - "$@" || true
+`;
+
+export interface ArtifactOptions {
+  /** Absolute paths. */
+  readonly paths: readonly string[];
+  /** The secret of the agent's session, of which nothing is kept. */
+  readonly secret: string;
+}
+
+/** Stores files of an agent's sandbox, by the paths that its task names, for tests in an image of their own. */
+export async function keepArtifacts(
+  sandbox: Sandbox,
+  store: Store,
+  { paths, secret }: ArtifactOptions,
+  signal: AbortSignal,
+): Promise<Snapshot> {
+  const { kind } = sandbox;
+  const args = paths.map((path) => path.slice(1));
+  const packed = await sandbox.exec(
+    {
+      account: 'agent',
+      cwd: '/',
+      env: {},
+      argv: ['sh', '-c', packScript, 'sh', ...args],
+      timeoutMs,
+      maxOutputBytes: mostArtifactBytes + tarOverheadBytes,
+    },
+    signal,
+  );
+  const isTooLarge = packed.truncated || packed.timedOut;
+  if (isTooLarge) return { kind, parts: [], entries: 0, bytes: packed.stdout.byteLength, above: mostArtifactBytes };
+  requireSuccess(packed, 'packing the artifacts with tar');
+  const entries = () => entriesOf(packed.stdout);
+  const options = { secret, mostBytes: mostArtifactBytes };
+  return keepChanges({ kind, read: { listings: [], added: paths, entries } }, store, options, signal);
+}
+
+/** Yields the entries of a tar as carried ones. A hard link becomes a file of its own. */
+async function* entriesOf(tar: Buffer): AsyncIterable<CarriedEntry> {
+  if (tar.byteLength === 0) return;
+  const linked = new Map<string, Buffer>();
+  for await (const { header, content } of tarEntries(Readable.from([tar]))) {
+    const name = nameOf(header.name);
+    if (header.type === 'file') {
+      const bytes = await collect(Readable.from(content));
+      linked.set(name, bytes);
+      yield carried(header, name, bytes);
+    } else {
+      await drain(content);
+      const bytes = header.type === 'link' ? linked.get(nameOf(header.linkname ?? '')) : undefined;
+      if (bytes !== undefined) yield carried({ ...header, type: 'file' }, name, bytes);
+      else if (header.type === 'directory' || header.type === 'symlink') yield carried(header, name, Buffer.alloc(0));
+    }
+  }
+}
+
+/** Returns the absolute path of an entry, which never leads above the root. */
+const nameOf = (name: string): string => posix.resolve('/', name);
+
+const carried = ({ type, mode, mtime, linkname }: Header, path: string, bytes: Buffer): CarriedEntry => ({
+  header: {
+    path,
+    type: type as CarriedEntry['header']['type'],
+    mode,
+    uid: 'agent',
+    gid: 'agent',
+    mtime,
+    size: bytes.byteLength,
+    ...(type === 'symlink' && { target: linkname ?? '' }),
+  },
+  content: Readable.from(bytes.byteLength === 0 ? [] : [bytes]),
+});

@@ -1,0 +1,141 @@
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import type { Task } from '../../workflows/contracts/task.ts';
+import type { TestImage } from '../grading/task.ts';
+import { type FileTree, subtree } from '../sandbox/file-tree.ts';
+import { imageName } from '../sandbox/image.ts';
+import { builtImageName, readBuildContext } from './build-context.ts';
+import { readDockerfile } from './dockerfile.ts';
+import { entrypointOf } from './entrypoint.ts';
+import { gradingFile } from './grading-file.ts';
+import { plainDockerfile } from './plain-dockerfile.ts';
+import { buildNetwork } from './task-network.ts';
+import { healthCheckOf, type TaskToml } from './task-toml.ts';
+
+/*
+ * Tests in an environment of their own (`environment_mode = "separate"`): with limits of their own, or in another image, which then
+ * holds the tests. Such an image gets the artifacts of the task alone, as in Harbor.
+ */
+
+/** The environment of a task's tests, as far as it differs from the agent's. */
+export interface TestEnvironment {
+  readonly sandbox: NonNullable<Task['testSandbox']>;
+  /** Null if it is the image of the task. */
+  readonly image: TestImage | null;
+}
+
+interface Verifier {
+  readonly environment_mode?: 'shared' | 'separate' | undefined;
+  readonly environment?: object | undefined;
+}
+
+type AgentSandbox = Pick<Task, 'image' | 'imageFrom' | 'workdir' | 'cpus' | 'memoryMb' | 'diskMb'>;
+
+/** Whether any tests of a task are meant to run in an environment of their own. */
+export const hasSeparateTests = ({ verifier, steps }: Pick<TaskToml, 'verifier' | 'steps'>): boolean =>
+  [{ verifier }, ...steps].some((one) => isSeparate(one.verifier));
+
+const isSeparate = ({ environment_mode: mode, environment }: Verifier): boolean =>
+  mode === 'separate' || (mode === undefined && environment !== undefined);
+
+/** Whether the tests of a task have an image of their own, as far as its directory tells. */
+export const hasTestImage = (tree: FileTree, toml: TaskToml): boolean =>
+  isSeparate(toml.verifier) && (toml.verifier.environment?.docker_image !== undefined || tree.has('tests/Dockerfile'));
+
+/** Reads the environment of a task's tests; null if it is like the agent's. Throws MalformedTask and UnsupportedTask. */
+export function readTestEnvironment(tree: FileTree, toml: TaskToml, agent: AgentSandbox): TestEnvironment | null {
+  const { verifier } = toml;
+  const { environment } = verifier;
+  if (verifier.environment_mode === 'shared' && environment !== undefined) {
+    throw rejected('MalformedTask', 'environment', 'no such table, since environment_mode is "shared"', 'one');
+  }
+  if (!isSeparate(verifier)) return null;
+  if (environment !== undefined) requireSupported(environment);
+  const { cpus = agent.cpus } = environment ?? {};
+  const memoryMb = environment?.memory_mb ?? environment?.memory ?? agent.memoryMb;
+  const diskMb = environment?.storage_mb ?? environment?.storage ?? agent.diskMb;
+  const limits = { cpus, memoryMb, diskMb };
+  if (hasTestImage(tree, toml)) return withOwnImage(tree, toml, { ...agent, ...limits });
+  if (environment === undefined) return null;
+  requireLikeAgents(environment, agent);
+  const { image, imageFrom, workdir } = agent;
+  return { sandbox: { image, ...(imageFrom && { imageFrom }), workdir, ...limits }, image: null };
+}
+
+type EnvironmentToml = NonNullable<TaskToml['verifier']['environment']>;
+
+function requireSupported({ gpus, tpu, os }: EnvironmentToml): void {
+  if (gpus > 0) throw rejected('UnsupportedTask', 'environment.gpus', '0', String(gpus));
+  if (tpu !== undefined) throw rejected('UnsupportedTask', 'environment.tpu', 'no such table', 'one');
+  if (os.toLowerCase() !== 'linux') throw rejected('UnsupportedTask', 'environment.os', 'linux', os);
+}
+
+/** Rejects what tests over the diff, in the image of the task, cannot have of their own. */
+function requireLikeAgents({ workdir, env, healthcheck }: EnvironmentToml, agent: AgentSandbox): void {
+  const alone = 'without an image of the tests';
+  if (workdir !== undefined && workdir !== agent.workdir) {
+    throw rejected('UnsupportedTask', 'environment.workdir', `${agent.workdir} ${alone}`, workdir);
+  }
+  if (Object.keys(env).length > 0) {
+    throw rejected('UnsupportedTask', 'environment.env', `none ${alone}; use verifier.env`, 'some');
+  }
+  if (healthcheck !== undefined) throw rejected('UnsupportedTask', 'environment.healthcheck', `none ${alone}`, 'one');
+}
+
+function withOwnImage(tree: FileTree, toml: TaskToml, agent: AgentSandbox): TestEnvironment {
+  requireOwnImageAlone(tree, toml);
+  const { verifier, environment: ofTask } = toml;
+  const own = verifier.environment;
+  const tests = subtree(tree, 'tests/');
+  const source = new TextDecoder().decode(tests.get('Dockerfile')?.bytes);
+  const named = own?.docker_image;
+  const dockerfile = named === undefined ? readDockerfile(plainDockerfile(source).source) : null;
+  const build =
+    named === undefined
+      ? {
+          ...readBuildContext(tests, own?.build_timeout_sec ?? ofTask.build_timeout_sec),
+          network: buildNetwork({ environment: own ?? ofTask }),
+        }
+      : null;
+  const { cpus, memoryMb, diskMb } = agent;
+  return {
+    sandbox: {
+      ...(build === null ? nameOf(named ?? '') : { image: builtImageName(build), imageFrom: 'dockerfile' as const }),
+      workdir: own?.workdir ?? dockerfile?.workdir ?? agent.workdir,
+      cpus,
+      memoryMb,
+      diskMb,
+    },
+    image: {
+      build,
+      env: own?.env ?? ofTask.env,
+      entrypoint: entrypointOf(undefined, dockerfile?.entrypoint ?? null),
+      healthCheck: healthCheckOf(own?.healthcheck),
+    },
+  };
+}
+
+function nameOf(named: string): Pick<Task, 'image' | 'imageFrom'> {
+  const { image, from } = imageName(named);
+  return { image, ...(from === 'registry' && { imageFrom: from }) };
+}
+
+/** Rejects what does not go together with an image of the tests. */
+function requireOwnImageAlone(tree: FileTree, { steps, grading, tools }: TaskToml): void {
+  const reject = (expected: string, got: string): never => {
+    throw rejected('UnsupportedTask', 'environment', `${expected} beside an image of the tests`, got);
+  };
+  if (steps.length > 0) reject('one piece of work', `${steps.length} steps`);
+  if (tree.has(gradingFile)) reject('tests that write a reward', `a ${gradingFile}`);
+  if (grading.sandbox !== undefined) reject('no grading.sandbox', `"${grading.sandbox}"`);
+  if (grading.code_as_agent || grading.own_workdir) reject('no code_as_agent and own_workdir', 'one');
+  if (tools.host.includes('answer')) reject('no host tool answer', 'it');
+  const compose = ['docker-compose.yaml', 'docker-compose.yml'].find((name) => tree.has(`tests/${name}`));
+  if (compose !== undefined) reject('tests of one container', `tests/${compose}`);
+}
+
+const rejected = (
+  type: 'MalformedTask' | 'UnsupportedTask',
+  field: string,
+  expected: string,
+  got: string,
+): TemperFailure => new TemperFailure(type, `task.toml: verifier.${field}: expected ${expected}, got ${got}`);

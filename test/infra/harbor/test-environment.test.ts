@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { filesOfTests, taskOfTests } from '../../../infra/grading/artifacts/test-image.ts';
+import { readHarborTask } from '../../../infra/harbor/harbor-task.ts';
+import { fillVariables } from '../../../infra/harbor/host-variables.ts';
+import type { Task } from '../../../workflows/contracts/task.ts';
+import { treeOf } from '../../helpers/sandbox/workspaces.ts';
+
+const environment = '[environment]\ndocker_image = "agent:1"\nworkdir = "/app"\ncpus = 2\nenv = { A = "1" }\n';
+const tests = { 'tests/test.sh': 'true' };
+const dockerfile = 'FROM python:3.12\nWORKDIR /judge\nCOPY . /tests\nENTRYPOINT ["serve"]\n';
+
+const read = (verifier: string, files: Readonly<Record<string, string>> = tests, head = '') =>
+  readHarborTask(
+    treeOf({ 'task.toml': `${head}${environment}[verifier]\n${verifier}\n`, 'instruction.md': 'Do it.', ...files }),
+  );
+
+it('reads limits and a network of the tests alone, in the image of the task', () => {
+  const { description, testImage, gradedIn } = read(
+    '[verifier.environment]\ncpus = 1\nmemory_mb = 256\nnetwork_mode = "no-network"',
+  );
+  const { testSandbox, testNetwork } = description;
+  assert.deepEqual(testSandbox, {
+    image: 'agent:1',
+    imageFrom: 'registry',
+    workdir: '/app',
+    cpus: 1,
+    memoryMb: 256,
+    diskMb: 2048,
+  });
+  assert.deepEqual([testImage, gradedIn, testNetwork], [null, 'fresh', undefined]);
+  const like = read('environment_mode = "separate"').description;
+  assert.ok(!('testSandbox' in like), 'the description of other tasks is as it was');
+});
+
+it('reads a Dockerfile beside the tests, which then are in its image with the artifacts alone', () => {
+  const files = { 'tests/Dockerfile': dockerfile, 'tests/test.sh': 'true' };
+  const task = read(
+    'environment_mode = "separate"',
+    files,
+    'artifacts = ["/srv/out", "a.txt", { source = "/srv/out" }]\n',
+  );
+  const { testSandbox } = task.description;
+  assert.match(testSandbox?.image ?? '', /^temper-built:/);
+  assert.deepEqual([testSandbox?.imageFrom, testSandbox?.workdir, testSandbox?.cpus], ['dockerfile', '/judge', 2]);
+  assert.deepEqual([task.gradedIn, task.description.gradedIn], ['artifacts', 'artifacts']);
+  assert.deepEqual(task.artifacts, ['/logs/artifacts', '/srv/out', '/app/a.txt']);
+  assert.deepEqual(task.testImage?.entrypoint, ['serve', 'sh', '-c', 'sleep infinity']);
+  assert.deepEqual([task.testImage?.env, task.env], [{ A: '1' }, { A: '1' }]);
+  const judged = filesOfTests(task);
+  assert.deepEqual([judged.tests.size, judged.workspace.size, judged.build?.files.size], [0, 0, 2]);
+  assert.equal(read('timeout_sec = 5', files).testImage, null, 'tests in the agent’s environment have no other image');
+});
+
+it('reads an image by its name, which may hold all tests, with an environment of its own', () => {
+  const task = read(
+    `[verifier.environment]\ndocker_image = "judge:2"\nworkdir = "/j"\nenv = { B = "\${B}" }\nhealthcheck = { command = "true" }`,
+    {},
+  );
+  const { image, imageFrom } = task.description.testSandbox ?? {};
+  assert.deepEqual([image, imageFrom, task.testImage?.build], ['judge:2', 'registry', null]);
+  assert.equal(task.testImage?.healthCheck?.command, 'true');
+  assert.throws(() => fillVariables(task, {}), { type: 'UnsupportedTask', message: /the variable B/ });
+  assert.deepEqual(fillVariables(task, { B: 'b' }).testImage?.env, { B: 'b' });
+});
+
+it('has the image, source and limits of the tests in place of the agent’s', () => {
+  const task = {
+    image: 'agent:1',
+    imageFrom: 'registry',
+    cpus: 2,
+    testSandbox: { image: 'temper-tasks:bookworm', cpus: 1 },
+  };
+  assert.deepEqual(taskOfTests(task as unknown as Task), { image: 'temper-tasks:bookworm', cpus: 1 });
+});
+
+it('refuses what tests of their own environment cannot have, by the field', () => {
+  const own = '[verifier.environment]\ndocker_image = "judge:2"';
+  const refused: readonly (readonly [string, RegExp, Readonly<Record<string, string>>?, string?])[] = [
+    ['environment_mode = "shared"\n[verifier.environment]', /no such table, since environment_mode is "shared"/],
+    ['[verifier.environment]\ngpus = 1', /verifier\.environment\.gpus: expected 0, got 1/],
+    ['[verifier.environment]\nos = "windows"', /verifier\.environment\.os: expected linux, got windows/],
+    ['[verifier.environment]\nworkdir = "/x"', /verifier\.environment\.workdir: expected \/app without an image/],
+    ['[verifier.environment]\nenv = { A = "1" }', /verifier\.environment\.env: .* use verifier\.env/],
+    [`${own}\n[grading]\nsandbox = "snapshot"`, /no grading\.sandbox beside an image of the tests, got "snapshot"/],
+    [`${own}\n[grading]\nown_workdir = true`, /no code_as_agent and own_workdir/],
+    [`${own}\n[tools]\nhost = ["answer"]`, /no host tool answer/],
+    [own, /tests of one container/, { ...tests, 'tests/docker-compose.yaml': 'services: {}' }],
+    [own, /tests that write a reward/, { ...tests, 'grading.json': '{"failToPass": ["a"], "logParser": "tap"}' }],
+    [
+      `${own}\n[[steps]]\nname = "one"`,
+      /one piece of work beside an image of the tests, got 1 steps/,
+      { ...tests, 'steps/one/instruction.md': 'Do.' },
+    ],
+  ];
+  for (const [verifier, message, files] of refused) assert.throws(() => read(verifier, files), { message }, verifier);
+});
