@@ -14,6 +14,8 @@ export interface Emulator {
   readonly alternate: boolean;
   /** The number of prompts that a shell has announced, by the sequence OSC 133;A. */
   readonly prompts: number;
+  /** Whether the cursor is still in the line of the last prompt: no command runs, unless its prompt has several lines. */
+  readonly atPrompt: boolean;
 }
 
 export interface EmulatorEvents {
@@ -47,6 +49,8 @@ class Xterm implements Emulator {
   #alternate: Grid | null = null;
   #saved: Position = { row: 0, column: 0 };
   #prompts = 0;
+  /** The line of the last prompt, counted from the first of all lines. */
+  #promptLine: number | null = null;
   /** The start of a sequence whose end has not come yet. */
   #pending = '';
   /** Whether letters stand for the pieces of boxes. */
@@ -68,6 +72,14 @@ class Xterm implements Emulator {
 
   get prompts(): number {
     return this.#prompts;
+  }
+
+  get atPrompt(): boolean {
+    return this.#alternate === null && this.#promptLine === this.#line;
+  }
+
+  get #line(): number {
+    return this.#normal.scrolled + this.#normal.cursor.row;
   }
 
   write(bytes: Buffer): void {
@@ -132,7 +144,10 @@ class Xterm implements Emulator {
     if (text.startsWith('[')) return lengthIfBroken(text, controlSoFar);
     if (messageStart.test(text)) {
       const length = lengthOfMessage(text);
-      if (length !== null && text.startsWith(promptStart)) this.#prompts += 1;
+      if (length !== null && text.startsWith(promptStart)) {
+        this.#prompts += 1;
+        this.#promptLine = this.#line;
+      }
       return length;
     }
     const command = short.exec(text)?.[0];

@@ -67,7 +67,8 @@ export async function openTerminal({ workdir, environment, directory }: Terminal
     const { prompts } = emulator;
     if (text !== '') pty.write(text);
     const mostMs = text === '' ? waitMs : Math.max(waitMs, waits.leastMs);
-    await until(() => pty.ended || (emulator.prompts > prompts && isQuiet()), mostMs);
+    // Of several commands, all but the last one end with a prompt, too; the next one is in its line then.
+    await until(() => pty.ended || (emulator.prompts > prompts && emulator.atPrompt && isQuiet()), mostMs);
     if (pty.ended) await sleep(2 * waits.quietMs);
   }
 

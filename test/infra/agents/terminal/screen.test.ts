@@ -84,7 +84,16 @@ describe('the screen of a terminal', () => {
   it('counts the prompts of a shell', () => {
     const { write, emulator } = open();
     write('\x1b]133;A\x1b\\$ ls\r\na\r\n\x1b]133;A\x07$ \x1b]133;B\x07');
-    assert.equal(emulator.prompts, 2);
+    assert.deepEqual([emulator.prompts, emulator.atPrompt], [2, true]);
+    write('ls');
+    assert.ok(emulator.atPrompt);
+    write('\r\n');
+    assert.ok(!emulator.atPrompt);
+    for (let line = 0; line < 9; line += 1) write('a\r\n');
+    write('b\x1b]133;A\x07$ ');
+    assert.ok(emulator.atPrompt);
+    write(`${csi}?1049h`);
+    assert.ok(!emulator.atPrompt);
   });
 
   it('stays whole and small whatever is printed', () => {

@@ -52,6 +52,14 @@ describe('a terminal', () => {
     assert.match(await type('cd / && pwd\necho $?\ncd -\n'), /pwd\n\/\n.*\n0\n.*\n\//s);
   });
 
+  it('waits for the last one of several commands, though it prints nothing for a while', async () => {
+    assert.match(await type('cd .\nsleep 0.8; echo do""ne\n'), /\ndone\n.*[$#]$/);
+    assert.match(
+      await type("cat <<'END'\n1\nEND\nprintf 'no line'; sleep 0.8; echo ' break'\n"),
+      /\nno line break\n.*[$#]$/,
+    );
+  });
+
   it('leaves no file of its own', async () => {
     assert.deepEqual(await readdir(home), []);
   });
