@@ -17,7 +17,7 @@ const others: Readonly<Partial<Record<LogParserName, readonly string[]>>> = {
 };
 
 /** Runners whose tests are programs of their own. */
-const separate: readonly LogParserName[] = ['automake', 'bats', 'ctest', 'ctest-lower', 'redis'];
+const separate: readonly LogParserName[] = ['automake', 'bats', 'ctest', 'ctest-lower', 'redis', 'redis-plain-titles'];
 
 describe('a report that the code under test prints before it ends the runner', () => {
   for (const [name, [first]] of Object.entries(runs) as [LogParserName, (typeof runs)[LogParserName]][]) {

@@ -28,12 +28,11 @@ const gradleRun: Run = {
 };
 
 const mochaReport = (outcome: 'passes' | 'failures'): string => {
-  const tests = [{ title: 'fails', fullTitle: 's fails', file: '/a.test.js', err: {} }];
-  return JSON.stringify(
-    { stats: { tests: 1 }, tests, pending: [], failures: [], passes: [], [outcome]: tests },
-    null,
-    2,
-  );
+  const [adds, fails] = ['adds', 'fails'].map((title) => ({ title, fullTitle: `s ${title}`, file: '/a.test.js' }));
+  const tests = [adds, fails];
+  const passes = outcome === 'passes' ? tests : [adds];
+  const failures = outcome === 'passes' ? [] : [fails];
+  return JSON.stringify({ stats: { tests: 2 }, tests, pending: [], failures, passes }, null, 2);
 };
 /** Mocha writes its report at once. */
 const mochaJsonRun = (failed: string): Run => ({
