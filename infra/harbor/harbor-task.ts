@@ -92,6 +92,7 @@ export function readHarborTask(tree: FileTree): HarborTask {
       ...limits,
       ...(beside !== null && { services: beside.services.map(limitsOfService) }),
       ...(testEnvironment !== null && { testSandbox: testEnvironment.sandbox }),
+      ...(environment.gpus > 0 && { gpus: environment.gpus }),
       ...(gradedIn !== 'fresh' && { gradedIn }),
       ...(asRoot(toml) && { user: 'root' as const }),
       ...(toml.tools.host.length > 0 && { hostTools: toml.tools.host }),

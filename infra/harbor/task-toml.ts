@@ -4,7 +4,7 @@ import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { hostToolNames } from '../../workflows/contracts/host-tools.ts';
 import { describeIssue, integer, number } from '../../workflows/contracts/input.ts';
 import { collectMs } from '../../workflows/contracts/stage-limits.ts';
-import { mostTaskSteps } from '../../workflows/contracts/task.ts';
+import { mostGpus, mostTaskSteps } from '../../workflows/contracts/task.ts';
 import type { HealthCheck } from '../grading/task.ts';
 import { writtenServer } from './mcp-servers.ts';
 
@@ -161,7 +161,11 @@ const taskToml = z.looseObject({
       memory: size.optional(),
       storage_mb: number(1, 100_000_000, 'MB').optional(),
       storage: size.optional(),
-      gpus: integer(0, 1024).default(0),
+      gpus: integer(0, mostGpus).default(0),
+      gpu_types: z
+        .array(z.string({ error: 'expected the name of a GPU' }))
+        .nullish()
+        .transform((types) => types ?? []),
       mcp_servers: z.array(writtenServer).default([]),
       tpu: table,
       os: z.string({ error: 'expected "linux"' }).default('linux'),
@@ -255,7 +259,9 @@ function rejectUnsupported({ environment }: TaskToml): void {
   const reject = (field: string, expected: string, got: string): never => {
     throw new TemperFailure('UnsupportedTask', `task.toml: ${field}: expected ${expected}, got ${got}`);
   };
-  if (environment.gpus > 0) reject('environment.gpus', '0', String(environment.gpus));
+  const { gpus, gpu_types: types } = environment;
+  if (gpus > 0 && types.length > 0)
+    reject('environment.gpu_types', 'none, since no host tells its types', types.join(', '));
   if (environment.tpu !== undefined) reject('environment.tpu', 'no such table', 'one');
   if (environment.os.toLowerCase() !== 'linux') reject('environment.os', 'linux', environment.os);
 }

@@ -72,7 +72,7 @@ export interface Providers {
   /** Returns the provider for a choice and a task, among those seen. Throws a failure that names the task and what it lacks. */
   choose(
     choice: SandboxChoice,
-    task: Pick<Task, 'id' | 'image' | 'imageFrom' | 'workdir' | 'user' | 'services'>,
+    task: Pick<Task, 'id' | 'image' | 'imageFrom' | 'workdir' | 'gpus' | 'user' | 'services'>,
     needs: Pick<SandboxNeeds, 'filesInImage' | 'lifetimeMs'>,
   ): Promise<SandboxProvider>;
 }
@@ -128,6 +128,7 @@ export async function openProviders(
         image: task.image,
         imageFrom: task.imageFrom ?? 'host',
         paths: [task.workdir, ...fixedPaths],
+        ...(task.gpus !== undefined && { gpus: task.gpus }),
         root: task.user === 'root',
         services: (task.services ?? []).map(({ name }) => name),
         ...needs,
@@ -151,6 +152,7 @@ export async function chooseProvider(
     const refusal =
       provider &&
       (refusedRoot(provider, needs) ??
+        refusedGpus(provider, needs) ??
         refusedServices(provider, needs) ??
         refusedLifetime(provider, needs) ??
         (await provider.supports(needs)));
@@ -168,6 +170,16 @@ function refusedRoot(
 ): UnsupportedReason | undefined {
   if (!root || givesRoot) return undefined;
   const message = `the agent of task ${task} is to be root of its container (user = "root"), and ${kind} sandboxes have accounts without rights only; use a host with Docker`;
+  return { type: 'UnsupportedTask', message };
+}
+
+/** Returns the reason if the task needs GPUs, and the provider's sandboxes have none. */
+function refusedGpus(
+  { kind, givesGpus }: SandboxProvider,
+  { task, gpus = 0 }: SandboxNeeds,
+): UnsupportedReason | undefined {
+  if (gpus === 0 || givesGpus) return undefined;
+  const message = `task ${task} needs GPUs (environment.gpus = ${gpus}), which ${kind} sandboxes have not; use a host with Docker and GPUs`;
   return { type: 'UnsupportedTask', message };
 }
 

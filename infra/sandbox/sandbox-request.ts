@@ -8,7 +8,7 @@ export interface SandboxRequest {
   readonly name: string;
   readonly epoch: RolloutEpoch;
   readonly run: string;
-  readonly task: Pick<Task, 'id' | 'cpus' | 'memoryMb' | 'diskMb' | 'workdir' | 'user'>;
+  readonly task: Pick<Task, 'id' | 'cpus' | 'memoryMb' | 'diskMb' | 'workdir' | 'user' | 'gpus'>;
   /** The prepared image; see `prepareImage`. */
   readonly image: string;
   readonly purpose: SandboxPurpose;
@@ -75,6 +75,7 @@ export function sandboxSpec({ stack, ...owner }: SandboxOwner, request: SandboxR
     memoryMb: task.memoryMb,
     diskMb: task.diskMb,
     pids,
+    ...(task.gpus !== undefined && { gpus: task.gpus }),
     workdir: task.workdir,
     ...(task.user === 'root' && { root: true }),
     mounts,

@@ -53,6 +53,8 @@ export interface SandboxSpec {
   readonly memoryMb: number;
   readonly diskMb: number;
   readonly pids: number;
+  /** The number of the host's GPUs that are passed through; absent for none. Only with `givesGpus`. */
+  readonly gpus?: number;
   /** The directory in which commands run and the agent may write, usually `/workspace`. */
   readonly workdir: string;
   /** Whether agent and grader are root of the container, with the capabilities that programs expect of it. Only Docker has such. */
@@ -196,6 +198,8 @@ export interface SandboxNeeds {
   readonly lifetimeMs?: number;
   /** Whether the image itself contains the files to be worked on. */
   readonly filesInImage: boolean;
+  /** The number of GPUs that it is to have. Default: none. */
+  readonly gpus?: number;
   /** Whether the agent is to be root of its container. */
   readonly root?: boolean;
   /** The names of the containers beside it. */
@@ -231,6 +235,8 @@ export interface SandboxProvider {
   readonly givesRoot: boolean;
   /** Set if its sandboxes can have other containers beside them. */
   readonly runsServices?: true;
+  /** Whether sandboxes can have GPUs of a host that has some. */
+  readonly givesGpus?: true;
   /** Whether all changes of one of its sandboxes, wherever they are, can be carried into another. */
   readonly carriesChanges: boolean;
   /** The ways of model calls that its sandboxes offer. They have `openStream` where `stream` is one of them. */

@@ -56,6 +56,10 @@ export const needs = {
     what: 'they hold their tests, and get the artifacts alone: Docker or a remote sandbox',
     isNeeded: ({ testImage }) => testImage !== null,
   },
+  GPUs: {
+    what: "they are passed through by a Docker host that has NVIDIA's container toolkit",
+    isNeeded: ({ description }) => description.gpus !== undefined,
+  },
   "the agent's sandbox": {
     what: 'their tests run in it, with all that the agent left there; a regrade leaves them out',
     isNeeded: ({ gradedIn }) => gradedIn === 'same',

@@ -5,6 +5,9 @@ import { integer, number, oneOf, text } from './input.ts';
 import { networkPolicy } from './network.ts';
 import { branchRule } from './trace.ts';
 
+/** The largest number of GPUs of a sandbox. */
+export const mostGpus = 64;
+
 /** The largest number of steps of a task, each of which is a row of a rollout's result. */
 export const mostTaskSteps = 40;
 
@@ -60,6 +63,9 @@ export const task = z.strictObject({
   services: z
     .exactOptional(z.array(besideSandbox))
     .describe('The containers beside each of its sandboxes. Without it there are none.'),
+  gpus: z
+    .exactOptional(integer(1, mostGpus))
+    .describe('The number of GPUs that its sandboxes get. Without it they get none.'),
   gradedIn: z
     .exactOptional(oneOf(['same', 'snapshot', 'snapshot-or-fresh', 'artifacts']))
     .describe(

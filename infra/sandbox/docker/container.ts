@@ -80,6 +80,8 @@ function createOptions(spec: SandboxSpec, runtime: string) {
       CapDrop: ['ALL'],
       ...(spec.root && { CapAdd: [...rootCapabilities] }),
       ...(runtime !== '' && { Runtime: runtime }),
+      // What `docker run --gpus` asks for.
+      ...(spec.gpus !== undefined && { DeviceRequests: [{ Driver: '', Count: spec.gpus, Capabilities: [['gpu']] }] }),
       SecurityOpt: ['no-new-privileges'],
       IpcMode: 'private',
       PidsLimit: spec.pids + reservedPids,

@@ -100,6 +100,7 @@ export function createDockerProvider({
     sharesProcesses: true,
     givesRoot: true,
     runsServices: true,
+    givesGpus: true,
     carriesChanges: true,
     channels: ['socket', 'stream'],
     prepare: images.prepare,
@@ -146,8 +147,12 @@ const ownKernel = /runsc|gvisor|kata|firecracker/i;
 async function refusal(
   docker: Docker,
   { pulls, builds, runtime }: DockerSettings,
-  { task, image, imageFrom, services = [] }: SandboxNeeds,
+  { task, image, imageFrom, services = [], gpus = 0 }: SandboxNeeds,
 ): Promise<UnsupportedReason | undefined> {
+  if (gpus > 0 && !(await runtimesOf(docker)).includes(gpuRuntime)) {
+    const text = `task ${task} needs GPUs (environment.gpus = ${gpus}), and the Docker daemon of this host has no runtime ${gpuRuntime}, with which it passes them through; use a host with GPUs and NVIDIA's container toolkit`;
+    return { type: 'UnsupportedTask', message: text };
+  }
   if (services.length > 0 && ownKernel.test(runtime)) {
     const text = `task ${task} has services beside its container (${services.join(', ')}), and containers of the runtime ${runtime} (TEMPER_RUNTIME) share no network device; use a host with the daemon's own runtime`;
     return { type: 'UnsupportedTask', message: text };
@@ -197,10 +202,16 @@ async function describe(docker: Docker, { runtime }: DockerSettings): Promise<Sa
 
 const daemonInfo = z.object({ Runtimes: z.record(z.string(), z.unknown()).default({}) });
 
+/** The runtime that NVIDIA's container toolkit adds to a daemon. */
+const gpuRuntime = 'nvidia';
+
+const runtimesOf = async (docker: Docker): Promise<readonly string[]> =>
+  Object.keys(daemonInfo.parse(await callDaemon(() => docker.info())).Runtimes);
+
 /** Says that the daemon does not know the runtime; null if it does. It finds those that are named as a shim of containerd itself. */
 async function missingRuntime(docker: Docker, runtime: string): Promise<string | null> {
   if (runtime === '' || runtime.startsWith('io.containerd.')) return null;
-  const known = Object.keys(daemonInfo.parse(await callDaemon(() => docker.info())).Runtimes);
+  const known = await runtimesOf(docker);
   if (known.includes(runtime)) return null;
   return `the Docker daemon knows no runtime ${runtime} (TEMPER_RUNTIME), only ${known.join(', ')}; add it to the daemon's configuration`;
 }

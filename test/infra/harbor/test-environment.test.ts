@@ -95,3 +95,13 @@ it('refuses what tests of their own environment cannot have, by the field', () =
   ];
   for (const [verifier, message, files] of refused) assert.throws(() => read(verifier, files), { message }, verifier);
 });
+
+it('reads how many GPUs a task has, of any type', () => {
+  const gpusOf = (fields: string) =>
+    readHarborTask(treeOf({ 'task.toml': `${environment}${fields}`, 'instruction.md': 'Do it.', ...tests })).description
+      .gpus;
+  assert.deepEqual(
+    [gpusOf('gpus = 2'), gpusOf('gpus = 0\ngpu_types = ["H100"]'), gpusOf('')],
+    [2, undefined, undefined],
+  );
+});
