@@ -98,15 +98,37 @@ async function* entriesOf(
   frames: FrameReader,
   signal: AbortSignal,
 ): AsyncIterable<CarriedEntry> {
+  const stop = stopOnAbort(stream, signal);
   try {
     for (;;) {
       const found = await explained(name, stream, signal, async () => nextFrame.parse(await frames.next()));
       if ('end' in found) return;
-      yield { header: headerOf(found), content: frames.content(found.size) };
+      yield { header: headerOf(found), content: contentOf(name, frames.content(found.size), signal) };
     }
   } finally {
+    stop();
     stream.destroy();
   }
+}
+
+async function* contentOf(
+  name: string,
+  bytes: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+): AsyncIterable<Uint8Array> {
+  try {
+    yield* bytes;
+  } catch (cause) {
+    signal.throwIfAborted();
+    throw unreadable(name, errorMessage(cause), cause);
+  }
+}
+
+/** Ends a stream with an abort, so that its reader waits no longer. Returns how to stop listening. */
+function stopOnAbort(stream: Duplex, signal: AbortSignal): () => void {
+  const stop = (): void => void stream.destroy(new Error('the work on its files was ended'));
+  signal.addEventListener('abort', stop, { once: true });
+  return () => signal.removeEventListener('abort', stop);
 }
 
 /** Does work on a stream of a Pod, which ends with an abort. Explains what broke it. */
@@ -117,8 +139,7 @@ async function explained<Result>(
   work: () => Promise<Result>,
 ): Promise<Result> {
   signal.throwIfAborted();
-  const stop = (): void => void stream.destroy(new Error('the work on its files was ended'));
-  signal.addEventListener('abort', stop, { once: true });
+  const stop = stopOnAbort(stream, signal);
   try {
     return await work();
   } catch (cause) {
@@ -127,7 +148,7 @@ async function explained<Result>(
     if (cause instanceof TemperFailure) throw cause;
     throw unreadable(name, errorMessage(cause), cause);
   } finally {
-    signal.removeEventListener('abort', stop);
+    stop();
   }
 }
 
