@@ -5,27 +5,11 @@ import { after, before, describe, it } from 'node:test';
 import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
 import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
 import { type HarborTaskFiles, writeHarborTask } from '../helpers/tasks/harbor-task.ts';
+import { serviceTask, tasksWithServices } from '../helpers/tasks/service-tasks.ts';
 import { environment, stepsTask } from '../helpers/tasks/task-steps.ts';
 
 const rewarding = (condition: string): string =>
   `echo 0 >/logs/verifier/reward.txt\n${condition} && echo 1 >/logs/verifier/reward.txt\nexit 0\n`;
-
-/** A program that keeps a value: `PUT` sets it, and `GET` returns it. */
-const keeper = `import http.server
-class Keeper(http.server.BaseHTTPRequestHandler):
-    value = b'nothing'
-    def do_GET(self):
-        self.send_response(200); self.end_headers(); self.wfile.write(Keeper.value)
-    def do_PUT(self):
-        Keeper.value = self.rfile.read(int(self.headers['Content-Length'])); self.send_response(200); self.end_headers()
-http.server.HTTPServer(('', 8080), Keeper).serve_forever()
-`;
-const ask = (address: string): string =>
-  `python3 -c 'import urllib.request as r; print(r.urlopen("http://${address}").read().decode())'`;
-const tell = (address: string, value: string): string =>
-  `python3 -c 'import urllib.request as r; r.urlopen(r.Request("http://${address}", data=b"${value}", method="PUT"))'`;
-const healthy = (port: number): string =>
-  `healthcheck: {test: ["CMD", "python3", "-c", "import socket; socket.create_connection(('127.0.0.1', ${port}))"], interval: 200ms, retries: 100}`;
 
 /** Prints the memory of a container, by either version of control groups. */
 const memory = '(cat /sys/fs/cgroup/memory.max || cat /sys/fs/cgroup/memory/memory.limit_in_bytes) 2>/dev/null';
@@ -59,34 +43,7 @@ healthcheck = { command = "python3 -c 'import urllib.request as r; r.urlopen(\\"
       `[ "$(cat answer.txt)" = "$(python3 -c 'import urllib.request as r; print(r.urlopen("http://127.0.0.1:8124").status)')" ]`,
     ),
   },
-  'two services beside it': {
-    toml: environment,
-    others: {
-      'environment/docker-compose.yaml': `services:
-  main:
-    image: \${MAIN_IMAGE_NAME}
-    volumes: ["\${HOST_VERIFIER_LOGS_PATH}:\${ENV_VERIFIER_LOGS_PATH}", "shelf:/shelf:ro"]
-    environment: [KEEPER=keeper:8080]
-    depends_on: {keeper: {condition: service_healthy}}
-  keeper:
-    image: \${MAIN_IMAGE_NAME}
-    command: [python3, /own/keeper.py]
-    volumes: [./keeper.py:/own/keeper.py]
-    mem_limit: 64m
-    ${healthy(8080)}
-  pages:
-    image: temper-tasks:bookworm
-    command: [sh, -c, 'echo tulip >/shelf/word; exec python3 -m http.server 8000 --directory /shelf']
-    volumes: [shelf:/shelf]
-    mem_limit: 64m
-    ${healthy(8000)}
-volumes: {shelf: {}}
-`,
-      'environment/keeper.py': keeper,
-    },
-    solve: `[ "$(${ask('pages:8000/word')})" = "$(cat /shelf/word)" ] && ${tell('keeper:8080', 'tulip')}`,
-    test: rewarding(`[ "$(${ask('keeper:8080')})" = tulip ] && [ "$KEEPER" = keeper:8080 ]`),
-  },
+  ...tasksWithServices({ environment, rewarding }),
   'variables of the host': {
     toml: `${environment}env = { NAME = "\${TASK_NAME}", MODEL = "\${TASK_MODEL:-small}" }\n[verifier.env]\nTOLD = "\${TASK_NAME}"\n`,
     solve: 'echo "$NAME $MODEL" >answer.txt',
@@ -158,37 +115,6 @@ then echo 'PASSED tests::who'; else echo 'FAILED tests::who'; fi
 setsid python3 -m http.server 80 --bind 127.0.0.1 </dev/null >/dev/null 2>&1 &
 until python3 -c 'import urllib.request as r; r.urlopen("http://127.0.0.1:80/who")' 2>/dev/null; do sleep 0.1; done
 `,
-  'tests/test_outputs.py': 'def test(): pass\n',
-};
-
-/** A terminal-bench task whose client has two services beside it: the word that the one has belongs into the other. */
-const serviceTask: Readonly<Record<string, string>> = {
-  'task.yaml': 'instruction: Tell the keeper what the pages say.\n',
-  'docker-compose.yaml': `services:
-  client:
-    image: temper-tasks:bookworm
-    working_dir: /app
-    depends_on: [pages, keeper]
-  pages:
-    image: temper-tasks:bookworm
-    command: python3 -m http.server 8000 --directory /pages
-    volumes: [./pages:/pages:ro]
-    mem_limit: 64m
-    ${healthy(8000)}
-  keeper:
-    build: ./keeper
-    depends_on: {pages: {condition: service_healthy}}
-    mem_limit: 64m
-    ports: ["8080:8080"]
-    ${healthy(8080)}
-`,
-  'pages/word': 'tulip',
-  'keeper/Dockerfile': 'FROM temper-tasks:bookworm\nCOPY keeper.py /keeper.py\nCMD ["python3", "/keeper.py"]\n',
-  'keeper/keeper.py': keeper,
-  'run-tests.sh': `echo '== short test summary info =='
-if [ "$(${ask('keeper:8080')})" = tulip ]; then echo 'PASSED tests::told'; else echo 'FAILED tests::told'; fi
-`,
-  'solution.sh': `${tell('keeper:8080', 'tulip')}\n`,
   'tests/test_outputs.py': 'def test(): pass\n',
 };
 

@@ -22,7 +22,7 @@ export async function produce(context: EpochContext): Promise<Produced> {
   const { task, usesModel } = resolved;
   const { agent, sandbox } = input;
   const prepared =
-    task.imageFrom !== undefined && sandbox !== 'local'
+    (task.imageFrom !== undefined || task.services !== undefined) && sandbox !== 'local'
       ? await progress.stage('prepareImage', () => images.prepareImage({ task, agent, sandbox }))
       : null;
   const { host: placedOn, limitsCreations = false } = await progress.stage('placeRollout', () =>

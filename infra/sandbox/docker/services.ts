@@ -81,14 +81,18 @@ async function ensureService(
   const { spec } = sandbox;
   const options = serviceOptions(sandbox, service);
   const container = docker.getContainer(options.name);
-  let info = await createOrFind(docker, options);
+  const make = () =>
+    createOrFind(docker, options).catch((error: unknown) => {
+      throw unstartable(service, error);
+    });
+  let info = await make();
   const labels = labelsOf(info.Config.Labels);
   if (labels === undefined) throw foreign(options.name);
   requireSameEpoch(options.name, spec.labels, labels);
   if (info.HostConfig.NetworkMode !== options.HostConfig.NetworkMode) {
     // It belongs to an earlier container of this sandbox, which is gone.
     await callDaemon(() => container.remove({ force: true, v: true })).catch(orIfMissing);
-    info = await createOrFind(docker, options);
+    info = await make();
   }
   if (info.State.Status !== 'created') return container;
   await place(container, service);
@@ -122,14 +126,16 @@ async function missingDirectories(container: Docker.Container, directory: string
   return [...(await missingDirectories(container, above)), directory];
 }
 
-/** Matches the error of a runtime about a command that the image of a service lacks. */
-const noCommand =
-  /executable file not found|no such file or directory|permission denied|exec format error|not a directory/i;
+/** Matches the error of a runtime about a command, an account or a directory that the image of a service lacks. */
+const lacksIt =
+  /executable file not found|no such file or directory|permission denied|exec format error|not (?:a )?directory|unable to find (?:user|group)|environment variable|error mounting/i;
+const badRequest = 400;
 
-/** The failure of a container that the daemon could not start: the task's if its command is to blame. */
+/** The failure of a container that the daemon could not make or start: the task's if what it asks for is to blame. */
 function unstartable(service: SandboxService, cause: unknown): unknown {
+  if (cause instanceof TemperFailure) return cause;
   const said = errorMessage(cause);
-  if (daemonStatus(cause) === undefined || !noCommand.test(said)) return cause;
+  if (daemonStatus(cause) !== badRequest && !lacksIt.test(said)) return cause;
   const text = `the service ${service.name} of the task did not start: ${said.slice(0, 600)}`;
   return new TemperFailure('SetupFailed', text, { cause });
 }

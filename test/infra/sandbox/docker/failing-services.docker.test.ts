@@ -34,6 +34,13 @@ describe('services beside a docker sandbox that do not do as they should', () =>
         },
         /a service of the task listens on port 8118/,
       ],
+      ['no-account', { user: 'nobody-else', command: ['true'] }, /did not start: .*unable to find user nobody-else/],
+      [
+        'no-directory',
+        { workdir: '/etc/passwd', command: ['true'] },
+        /did not start: .*\/etc\/passwd is not a directory/,
+      ],
+      ['no-limit', { cpus: 4096, command: ['true'] }, /did not start: .*CPUs available/],
       ['memory', { command: ['python3', '-c', 'bytearray(10**9)'], memoryMb: 32 }, /ended with exit code 137/],
     ];
     const failures = cases.map(async ([name, settings, message]) => {
