@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
+import { controlQueue } from '../../workflows/contracts/queues.ts';
+import type { RegradeReport, RegradeRequest, RegradeResult } from '../../workflows/contracts/regrade.ts';
+import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
+import { writeHarborTask } from '../helpers/tasks/harbor-task.ts';
+
+const files = {
+  toml: 'artifacts = ["/tmp/out"]\n[environment]\ndocker_image = "temper-tasks:bookworm"\nmemory_mb = 512\nstorage_mb = 256\n[verifier]\nenvironment_mode = "separate"\n',
+  solve: 'mkdir -p /tmp/out && echo right >/tmp/out/answer',
+  test: 'grep -qx right /tmp/out/answer && echo 1 >/logs/verifier/reward.txt || echo 0 >/logs/verifier/reward.txt\n',
+  others: { 'tests/Dockerfile': 'FROM temper-tasks:bookworm\nCOPY . /tests\n' },
+};
+
+describe('a task whose tests are in an image of their own', () => {
+  let rollouts: Rollouts;
+  before(async () => {
+    rollouts = await startRollouts((home) => ({
+      taskRoots: [join(home, 'tasks')],
+      provider: createDockerProvider({ stack: 'test-stack' }),
+    }));
+  });
+  after(() => rollouts?.close());
+
+  it('is judged by its artifacts, and again from the store by a regrade', async () => {
+    const task = await writeHarborTask(join(rollouts.home, 'tasks'), 'artifacts', files);
+    const run = (agent: string) => rollouts.run(`artifacts-${agent}`, { task, agent, sandbox: 'docker' });
+    const [oracle, nop] = await Promise.all([run('oracle'), run('nop')]);
+    for (const [{ outcome, reward, snapshot }, expected, entries] of [[oracle, 1, 3] as const, [nop, 0, 1] as const]) {
+      assert.deepEqual([outcome, reward, snapshot?.entries], ['scored', expected, entries]);
+    }
+    const handle = await rollouts.client.workflow.start<(request: RegradeRequest) => Promise<RegradeResult>>(
+      'regrade',
+      {
+        taskQueue: controlQueue,
+        workflowId: 'again',
+        args: [{ rollouts: ['artifacts-oracle', 'artifacts-nop'] }],
+      },
+    );
+    const { states, report } = await handle.result();
+    const { rows } = (await rollouts.store.getJson(report.digest)) as RegradeReport;
+    assert.equal(states.same, 2, JSON.stringify(rows));
+    assert.deepEqual(await rollouts.sandboxes(), []);
+  });
+});
