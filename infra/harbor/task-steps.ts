@@ -1,4 +1,5 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { collectMs } from '../../workflows/contracts/stage-limits.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import type { HealthCheck } from '../grading/task.ts';
 import { type FileTree, subtree } from '../sandbox/file-tree.ts';
@@ -61,7 +62,12 @@ export function collectOf(
   { verifier, agent }: Pick<TaskToml, 'verifier' | 'agent'>,
   step?: StepToml,
 ): readonly CollectCommand[] {
-  return [...verifier.collect, ...(step?.verifier.collect ?? [])].map(({ command, service, timeout_sec, user }) => {
+  const all = [...verifier.collect, ...(step?.verifier.collect ?? [])];
+  const totalSec = all.reduce((sum, { timeout_sec }) => sum + timeout_sec, 0);
+  if (totalSec > collectMs / 1000) {
+    throw malformed('task.toml', `verifier.collect of ${collectMs / 1000} seconds in all at most`, `${totalSec}`);
+  }
+  return all.map(({ command, service, timeout_sec, user }) => {
     if (service !== 'main') throw unsupported('verifier.collect', 'commands of the service main', service);
     if ((user === 'root' || user === 0 || user === '0') && agent.user !== user) {
       throw unsupported('verifier.collect', "the agent's account: set agent.user to root, too", 'the user root');

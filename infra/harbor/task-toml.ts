@@ -75,9 +75,6 @@ const collect = z
       user,
     }),
   )
-  .refine((all) => all.reduce((sum, one) => sum + one.timeout_sec, 0) <= mostCollectSec, {
-    error: `expected time limits of ${mostCollectSec} seconds in all at most`,
-  })
   .default([]);
 
 /** An environment of the tests' own. */

@@ -144,6 +144,11 @@ it('collects by the commands of the whole task, and then by those of the step', 
   });
   assert.deepEqual(ofStep(task, 1).collect, [{ command: 'all', timeoutSec: 60 }]);
   assert.deepEqual(ofStep(task, 2).collect[1], { command: 'two', timeoutSec: 5 });
+  const long = `${steps}verifier = { collect = [{ command = "two", timeout_sec = 541 }] }\n`;
+  assert.throws(() => read(long, { tail: '[[verifier.collect]]\ncommand = "all"' }), {
+    type: 'MalformedTask',
+    message: /verifier\.collect of 600 seconds in all at most, got 601/,
+  });
 });
 
 it('refuses commands that collect with other rights, elsewhere, or for longer than an agent is awaited', () => {
