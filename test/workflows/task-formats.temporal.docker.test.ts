@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test';
 import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
 import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
 import { type HarborTaskFiles, writeHarborTask } from '../helpers/tasks/harbor-task.ts';
-import { serviceTask, tasksWithServices } from '../helpers/tasks/service-tasks.ts';
+import { removeServiceImages, serviceTask, tasksWithServices } from '../helpers/tasks/service-tasks.ts';
 import { environment, stepsTask } from '../helpers/tasks/task-steps.ts';
 
 const rewarding = (condition: string): string =>
@@ -127,7 +127,10 @@ describe('the tasks of the formats', () => {
       provider: createDockerProvider({ stack: 'test-stack' }),
     }));
   });
-  after(() => rollouts.close());
+  after(async () => {
+    await rollouts.close();
+    await removeServiceImages();
+  });
 
   /** Writes a task of terminal-bench, and returns the directory of its set. */
   async function write(name: string, files: Readonly<Record<string, string>>): Promise<string> {

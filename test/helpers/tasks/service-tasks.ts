@@ -1,3 +1,4 @@
+import Docker from 'dockerode';
 import type { HarborTaskFiles } from './harbor-task.ts';
 
 /** A program that keeps a value: `PUT` sets it, and `GET` returns it. */
@@ -16,6 +17,15 @@ const tell = (address: string, value: string): string =>
   `python3 -c 'import urllib.request as r; r.urlopen(r.Request("http://${address}", data=b"${value}", method="PUT"))'`;
 const healthy = (port: number): string =>
   `healthcheck: {test: ["CMD", "python3", "-c", "import socket; socket.create_connection(('127.0.0.1', ${port}))"], interval: 200ms, retries: 100}`;
+
+/** The label of the image that this process builds for a service. */
+const imageLabel = `test.service-tasks=${process.pid}`;
+
+/** Removes the image that was built for a service. */
+export async function removeServiceImages(docker = new Docker()): Promise<void> {
+  const built = await docker.listImages({ filters: { label: [imageLabel] } });
+  for (const { Id } of built) await docker.getImage(Id).remove({ force: true });
+}
 
 /** A terminal-bench task whose client has two services beside it: the word that the one has belongs into the other. */
 export const serviceTask: Readonly<Record<string, string>> = {
@@ -39,7 +49,7 @@ export const serviceTask: Readonly<Record<string, string>> = {
     ${healthy(8080)}
 `,
   'pages/word': 'tulip',
-  'keeper/Dockerfile': 'FROM temper-tasks:bookworm\nCOPY keeper.py /keeper.py\nCMD ["python3", "/keeper.py"]\n',
+  'keeper/Dockerfile': `FROM temper-tasks:bookworm\nLABEL ${imageLabel}\nCOPY keeper.py /keeper.py\nCMD ["python3", "/keeper.py"]\n`,
   'keeper/keeper.py': keeper,
   'run-tests.sh': `echo '== short test summary info =='
 if [ "$(${ask('keeper:8080')})" = tulip ]; then echo 'PASSED tests::told'; else echo 'FAILED tests::told'; fi
