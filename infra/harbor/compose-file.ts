@@ -10,9 +10,10 @@ import { builtImageName, readBuildContext } from './build-context.ts';
 import { buildNetwork } from './task-network.ts';
 import type { TaskToml } from './task-toml.ts';
 
-const fileNames = ['docker-compose.yaml', 'docker-compose.yml'];
+/** The one name that Harbor knows. Files of other names, such as `docker-compose.yml`, are content like any other. */
+const fileName = 'docker-compose.yaml';
 /** The file below a task's directory, for messages. */
-const shown = (name: string): string => `environment/${name}`;
+const shown = `environment/${fileName}`;
 
 /** The containers of a task as its compose file describes them. */
 export interface ComposedTask {
@@ -26,25 +27,24 @@ export interface ComposedTask {
  * TemperFailure MalformedTask and UnsupportedTask.
  */
 export function readComposeFile(environment: FileTree, toml: TaskToml): ComposedTask {
-  const name = fileNames.find((one) => environment.has(one));
-  if (name === undefined) return { main: plainContainer, beside: null };
-  const source = new TextDecoder().decode(environment.get(name)?.bytes);
-  const { main, beside }: Composed = readCompose(source, shown(name), {
+  const file = environment.get(fileName);
+  if (file === undefined) return { main: plainContainer, beside: null };
+  const { main, beside }: Composed = readCompose(new TextDecoder().decode(file.bytes), shown, {
     main: 'main',
     addsMain: true,
     variables: variablesOf(toml),
   });
   if (main.mounts.length > 0) {
     const [{ source: from = '' } = {}] = main.mounts;
-    throw unsupported(name, 'services.main.volumes', 'no files: COPY them in environment/Dockerfile', `./${from}`);
+    throw unsupported('services.main.volumes', 'no files: COPY them in environment/Dockerfile', `./${from}`);
   }
   if (main.dockerfile !== plainContainer.dockerfile) {
-    throw unsupported(name, 'services.main.build.dockerfile', plainContainer.dockerfile, main.dockerfile);
+    throw unsupported('services.main.build.dockerfile', plainContainer.dockerfile, main.dockerfile);
   }
   if (beside === null) return { main, beside };
   const services = beside.services.map((service) => {
     const reject = (field: string, expected: string, got: string): TemperFailure =>
-      unsupported(name, `services.${service.name}.${field}`, expected, got);
+      unsupported(`services.${service.name}.${field}`, expected, got);
     return readTaskService(service, { environment, toml, reject });
   });
   return { main, beside: { ...beside, services } };
@@ -138,5 +138,5 @@ const below = (tree: FileTree, directory: string): FileTree =>
     }),
   );
 
-const unsupported = (name: string, field: string, expected: string, got: string): TemperFailure =>
-  new TemperFailure('UnsupportedTask', `${shown(name)}: ${field}: expected ${expected}, got ${got.slice(0, 300)}`);
+const unsupported = (field: string, expected: string, got: string): TemperFailure =>
+  new TemperFailure('UnsupportedTask', `${shown}: ${field}: expected ${expected}, got ${got.slice(0, 300)}`);

@@ -129,8 +129,7 @@ function requireOwnImageAlone(tree: FileTree, { steps, grading, tools }: TaskTom
   if (grading.sandbox !== undefined) reject('no grading.sandbox', `"${grading.sandbox}"`);
   if (grading.code_as_agent || grading.own_workdir) reject('no code_as_agent and own_workdir', 'one');
   if (tools.host.includes('answer')) reject('no host tool answer', 'it');
-  const compose = ['docker-compose.yaml', 'docker-compose.yml'].find((name) => tree.has(`tests/${name}`));
-  if (compose !== undefined) reject('tests of one container', `tests/${compose}`);
+  if (tree.has('tests/docker-compose.yaml')) reject('tests of one container', 'tests/docker-compose.yaml');
 }
 
 const rejected = (

@@ -68,6 +68,15 @@ it('reads the services of a compose file with the files that they are made from'
   assert.deepEqual(beside?.volumes, [{ name: 'shared', target: '/shared', readOnly: false }]);
 });
 
+it('leaves a file of another name to the Dockerfile that copies it, as Harbor does', () => {
+  const files = { 'environment/Dockerfile': 'FROM debian\nCOPY docker-compose.yml /app/\n' };
+  const { beside, build } = readHarborTask(
+    treeOf({ ...files, 'task.toml': 'version = "1.0"\n', 'environment/docker-compose.yml': composed }),
+  );
+  assert.equal(beside, null);
+  assert.ok(build?.files.has('docker-compose.yml'));
+});
+
 it('takes the health check of the main service, if the task has none itself', () => {
   const main = `services: {main: {healthcheck: {test: [CMD, test, -e, "it's"], interval: 2s, retries: 9}}}\n`;
   const { healthCheck, beside } = readHarborTask(treeOf({ 'environment/docker-compose.yaml': main }));
