@@ -82,9 +82,14 @@ function covers(source: string, path: string): boolean {
   return /^(?![*?])/.test(source) && source !== '.' && new RegExp(`^${expression}(?:/|$)`).test(path);
 }
 
-/** The files that a mount adds to the build context, and the line of a Dockerfile that copies them; none if all are hidden. */
+/**
+ * The files that a mount adds to the build context, and the line of a Dockerfile that copies them; none if all are hidden. In the
+ * place of a source that does not exist, Docker makes an empty directory.
+ */
 function layerOf(tree: FileTree, { source, target }: Mount, at: string) {
-  const files = [...mountedFiles(tree, source)].filter(([path]) => !isHidden(path));
+  const mounted = mountedFiles(tree, source);
+  if (mounted.size === 0) return [{ line: `RUN ${JSON.stringify(['mkdir', '-p', target])}`, files: [] }];
+  const files = [...mounted].filter(([path]) => !isHidden(path));
   if (files.length === 0) return [];
   const isFile = tree.has(source);
   const line = `COPY ${JSON.stringify([at, isFile ? target : `${target}/`])}`;

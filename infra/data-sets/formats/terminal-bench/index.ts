@@ -10,7 +10,7 @@ import { plainDockerfile } from '../../../harbor/plain-dockerfile.ts';
 import type { FileTree } from '../../../sandbox/files.ts';
 import { directoryFormat } from '../../directories/directory-format.ts';
 import { type PublishedFiles, publishedFiles } from '../../directories/published-files.ts';
-import { imageOf, mountedFiles } from './image-files.ts';
+import { imageOf } from './image-files.ts';
 import { testScript } from './reward-script.ts';
 import { composeFormat, serviceFiles } from './services.ts';
 import { readTaskYaml, type TaskYaml } from './task-yaml.ts';
@@ -41,7 +41,6 @@ export const terminalBench = directoryFormat({
       compose === null
         ? { main: plainContainer, beside: null }
         : readCompose(compose, `${name}/${composeFile}`, composeFormat);
-    requireMounted(tree, container.mounts, name);
     const { dockerfile, mounts } = container;
     const image = options.image ?? container.image;
     const described = files.textOr(dockerfile, null);
@@ -84,12 +83,6 @@ export const terminalBench = directoryFormat({
 function requireJudged({ parser }: TaskYaml, name: string): void {
   if (Object.hasOwn(verdicts, parser)) return;
   throw unsupported(name, 'task.yaml', `a parser_name of ${Object.keys(verdicts).join(', ')}`, parser);
-}
-
-function requireMounted(tree: FileTree, mounts: readonly Mount[], name: string): void {
-  const missing = mounts.find(({ source }) => mountedFiles(tree, source).size === 0);
-  if (missing === undefined) return;
-  throw unsupported(name, composeFile, 'volumes of files that the task has', `./${missing.source}, which is missing`);
 }
 
 /** Images whose own workdir is known, which no Dockerfile repeats. */

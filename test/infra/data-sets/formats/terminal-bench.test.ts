@@ -111,6 +111,18 @@ it('applies the limits of a compose file, and what it reserves where it sets no 
   assert.deepEqual(await limits('none', 'image: debian'), [1, 2048]);
 });
 
+it('makes an empty directory where a mount names none, as Docker does', async () => {
+  await using fixture = await createDataSetFixture();
+  const files = {
+    ...terminalBench,
+    Dockerfile: 'FROM debian\n',
+    'docker-compose.yaml': client('volumes: ["./runs:/app/runs"]\n    build: .'),
+  };
+  for (const [path, text] of Object.entries(files)) await fixture.write(`tb/empty/${path}`, text);
+  const { build } = await packed(fixture.tasks, `terminal-bench:${fixture.root}/tb#empty`);
+  assert.equal(textIn(build?.files ?? new Map(), 'Dockerfile'), 'FROM debian\nRUN ["mkdir","-p","/app/runs"]\n');
+});
+
 it("copies what a compose file mounts from the task's folder, and keeps tests and solution for the evaluation", async () => {
   await using fixture = await createDataSetFixture();
   const files = {
