@@ -204,27 +204,28 @@ describe('retention of blobs', () => {
     return digests.filter((digest) => left.has(digest)).length;
   };
   /** Stores blobs that nothing refers to. */
-  async function makeGarbage(name: string): Promise<readonly string[]> {
+  async function makeGarbage(name: string, blobs: number): Promise<readonly string[]> {
     await recordedBefore();
-    const garbage = await Promise.all(Array.from({ length: 3000 }, (_, index) => putUnsynced(`${name} ${index}`)));
+    const garbage = await Promise.all(Array.from({ length: blobs }, (_, index) => putUnsynced(`${name} ${index}`)));
     await age(3);
     return garbage;
   }
-  /** Starts `temper gc`, and sends it the signal when it has removed one of the blobs. */
-  async function interrupt(garbage: readonly string[], signal: NodeJS.Signals) {
+  /** Starts `temper gc`, and sends it the signal when it has removed one of the blobs. Takes more of them if it ends before. */
+  async function interrupt(name: string, signal: NodeJS.Signals, blobs = 3000) {
+    const garbage = await makeGarbage(name, blobs);
     const child = gc();
     const [exit, errors] = [once(child, 'exit'), text(child.stderr)];
     await until(async () => (await countOf(garbage)) < garbage.length);
     child.kill(signal);
     const [code, killedBy] = await exit;
-    return { code, killedBy, errors: await errors };
+    if (code === 0) return interrupt(name, signal, 2 * blobs);
+    return { garbage, code, killedBy, errors: await errors };
   }
 
   it('may be killed at any point, beside a rollout that runs: nothing that is needed goes, and the next pass finishes', async () => {
     ended = await rollouts.run('ended-again', { task: 'generated:train/1/0', agent: 'oracle' });
-    const garbage = await makeGarbage('killed');
     const running = rollouts.run('beside', { task: 'generated:train/1/2', agent: 'oracle' });
-    const { killedBy } = await interrupt(garbage, 'SIGKILL');
+    const { garbage, killedBy } = await interrupt('killed', 'SIGKILL');
     assert.equal(killedBy, 'SIGKILL');
     const beside = await running;
     assert.equal(beside.outcome, 'scored', JSON.stringify(beside));
@@ -241,8 +242,7 @@ describe('retention of blobs', () => {
   });
 
   it('ends after the blob that is being removed when it is interrupted, and the next pass finishes', async () => {
-    const garbage = await makeGarbage('interrupted');
-    const { code, errors } = await interrupt(garbage, 'SIGINT');
+    const { garbage, code, errors } = await interrupt('interrupted', 'SIGINT');
     assert.equal(code, 130);
     assert.match(errors, /ending after the file that is being removed \(press Ctrl-C again to exit at once\)/);
     const left = await countOf(garbage);

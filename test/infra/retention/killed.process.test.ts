@@ -8,7 +8,6 @@ import { after, before, describe, it } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import { until } from '../../helpers/until.ts';
 
-const filesEach = 200;
 const names = Array.from({ length: 10 }, (_, index) => `pi-${index.toString(16).padStart(16, '0')}`);
 const kept = 'pi-ffffffffffffffff';
 
@@ -18,16 +17,18 @@ describe('a pass of retention that is killed again and again', () => {
   before(async () => {
     home = await mkdtemp(join(tmpdir(), 'temper-killed-'));
     agents = join(home, 'cache/agents');
+    await mkdir(join(home, 'logs'));
+  });
+  after(() => rm(home, { recursive: true, force: true }));
+
+  async function writeAgents(filesEach: number): Promise<void> {
     for (const name of [...names, kept]) {
       await mkdir(join(agents, name, 'files'), { recursive: true });
       for (let index = 0; index < filesEach; index += 1)
         await writeFile(join(agents, name, `files/${index}`), 'content');
       if (name !== kept) await utimes(join(agents, name), 0, 0);
     }
-    await mkdir(join(home, 'logs'));
-  });
-  after(() => rm(home, { recursive: true, force: true }));
-
+  }
   const pass = () =>
     spawn(process.execPath, [join(import.meta.dirname, 'pass.ts'), home], { stdio: ['ignore', 'inherit', 'inherit'] });
   /** Returns the number of files of each directory that has its name. */
@@ -42,21 +43,26 @@ describe('a pass of retention that is killed again and again', () => {
     return found;
   }
 
-  it('leaves no half of a directory under its name, and the pass that ends removes the rest', async () => {
-    let kills = 0;
-    for (;;) {
+  /** Kills passes until one ends before that, and returns the number of kills. No directory may ever lack a part of its files. */
+  async function killPasses(filesEach: number): Promise<number> {
+    for (let kills = 0; ; kills += 1) {
       const before = (await whole()).size;
       const child = pass();
-      const exit = once(child, 'exit');
-      const ended = exit.then(() => true);
+      const ended = once(child, 'exit');
       await until(async () => child.exitCode !== null || (await whole()).size < before);
       child.kill('SIGKILL');
       await ended;
       for (const [name, files] of await whole()) assert.equal(files, filesEach, name);
-      if (child.exitCode === 0) break;
-      kills += 1;
+      if (child.exitCode === 0) return kills;
     }
-    assert.ok(kills > 0, 'expected a kill before the end');
+  }
+
+  it('leaves no half of a directory under its name, and the pass that ends removes the rest', async () => {
+    // A pass that ends before its kill is tried again with more to remove.
+    for (let filesEach = 200, kills = 0; kills === 0; filesEach *= 2) {
+      await writeAgents(filesEach);
+      kills = await killPasses(filesEach);
+    }
     assert.deepEqual(await readdir(agents), [kept]);
   });
 

@@ -159,14 +159,14 @@ describe('temper eval', () => {
     const address = await writeHarborTask(join(stack.home, 'tasks'), 'one', {
       toml: '[environment]\ndocker_image = "image:1"\n',
     });
-    await writeHarborTask(join(stack.home, 'tasks'), 'broken', { toml: '[environment]\ngpus = 8\n' });
+    await writeHarborTask(join(stack.home, 'tasks'), 'broken', { toml: '[environment]\ntpu = { type = "v5" }\n' });
     const sets = new Set<string>();
     for (const [number, named] of [join(stack.home, 'tasks'), address].entries()) {
       const args = ['eval', '--tasks', named, '--count', '1', '--sandbox', 'local', '--id', `packed-${number}`];
       const { code, stdout, stderr } = await temper.run(...args);
       assert.equal(code, 0, stderr);
       assert.match(stderr, /not those of the tasks' images \(image:1\)/);
-      assert.equal(/1 task of .* cannot be used and is left out.*environment\.gpus/.test(stderr), number === 0);
+      assert.equal(/1 task of .* cannot be used and is left out.*environment\.tpu/.test(stderr), number === 0);
       sets.add(/tasks? of (blob:[0-9a-f]{64}),/.exec(stdout)?.[1] ?? stdout);
     }
     assert.equal(sets.size, 1);
@@ -178,7 +178,7 @@ describe('temper eval', () => {
       ['./missing', /"\.\/missing" is neither a directory nor an address/],
       ['generated:test', /--tasks: expected generated:train/],
       [stack.home, /--tasks: .*expected a directory with task\.toml/],
-      [broken, /--tasks: .*environment\.gpus: expected 0, got 8/],
+      [broken, /--tasks: .*environment\.tpu: expected no such table, got one/],
     ] as const) {
       const { code, stderr } = await temper.run('eval', '--tasks', named, '--id', 'wrong');
       assert.deepEqual([code, message.test(stderr)], [2, true], stderr);
