@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
+import { wasEndedInside } from '../../../infra/sandbox/failure.ts';
 import type { LimitHit, ProcessStatus, Sandbox } from '../../../infra/sandbox/sandbox.ts';
 import { type Bench, foreground, sh } from './contract.ts';
 
@@ -61,10 +62,14 @@ export function hostileContract(bench: Bench): void {
 
   it('ends a process that fills the disk with many files', async () => {
     const sandbox = await make('fillers');
-    assertLimit(
-      await attack(sandbox, 'n=0; while :; do n=$((n+1)); head -c 4000000 /dev/zero >f$n; sleep 0.02; done'),
-      'disk',
-    );
+    const fill = 'n=0; while :; do n=$((n+1)); head -c 4000000 /dev/zero >f$n; sleep 0.05; done';
+    const status = await attack(sandbox, fill).catch((error: unknown) => {
+      // A cluster may evict the Pod before a busy machine looks at its disk; that counts as the agent's doing as well.
+      if (wasEndedInside(error) && error.loss === 'out-of-disk') return null;
+      throw error;
+    });
+    if (status === null) return;
+    assertLimit(status, 'disk');
     const { usedMb, limitMb } = await sandbox.diskUsage();
     assert.ok(usedMb > limitMb && usedMb < 40 * limitMb, `got ${usedMb} MB`);
   });
