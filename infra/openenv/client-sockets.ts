@@ -16,7 +16,8 @@ export function serveClientSockets(server: ServerType, connections: Connections,
   const sockets = new WebSocketServer({ noServer: true, maxPayload: messageBytes, perMessageDeflate: false });
   const alive = new WeakSet<object>();
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-    const path = new URL(request.url ?? '/', 'http://localhost').pathname;
+    // A stranger may send any text as the target, also one that is no address.
+    const [path = ''] = (request.url ?? '').split('?');
     if (path !== socketPath) return refuse(socket, 404, `expected ${socketPath}, got ${path.slice(0, 100)}`);
     const refusal = refusalOf(keys, { path, authorization: request.headers.authorization });
     if (refusal !== null) return refuse(socket, 401, refusal);
