@@ -1,7 +1,7 @@
 import type { Agent } from '../../infra/agents/agent.ts';
 import { awaitHealthy } from '../../infra/grading/workspace/health-check.ts';
 import type { HarborTask } from '../../infra/harbor/harbor-task.ts';
-import { wasEndedInside } from '../../infra/sandbox/failure.ts';
+import { FileRefused, wasEndedInside } from '../../infra/sandbox/failure.ts';
 import { readLog, withoutSecret } from '../../infra/sandbox/process-log.ts';
 import type { ProcessStatus, PutFiles, Sandbox } from '../../infra/sandbox/sandbox.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
@@ -39,9 +39,17 @@ export async function blamingEarlierStep<Result>(
   try {
     return await work();
   } catch (error) {
-    if (step === undefined || !wasEndedInside(error)) throw error;
-    throw new TemperFailure('SetupFailed', `step ${step} could not begin: the sandbox was brought down from inside`);
+    const why = doneBefore(error);
+    if (step === undefined || why === null) throw error;
+    throw new TemperFailure('SetupFailed', `step ${step} could not begin: ${why}`, { cause: error });
   }
+}
+
+/** Returns what an agent has done to the sandbox that makes work in it fail; null if the failure has another cause. */
+function doneBefore(error: unknown): string | null {
+  if (wasEndedInside(error)) return 'the sandbox was brought down from inside';
+  // It may have closed a directory to itself, or put something else in the place of a file.
+  return error instanceof FileRefused ? error.message : null;
 }
 
 async function setUp(
