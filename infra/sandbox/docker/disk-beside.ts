@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { callDaemon } from './daemon.ts';
 import { ofSandboxLabel } from './service-options.ts';
 
-/** Returns the bytes that the services of a sandbox have written, also in volumes. */
+/** Returns the bytes that the services of a sandbox have written, also in volumes, and also those of services that have ended. */
 export type BytesBeside = (sandbox: string) => Promise<number>;
 
 /** The age at which the sizes of volumes are measured again: the daemon walks through all of its host's volumes for that. */
@@ -34,7 +34,7 @@ export function createBytesBeside(docker: Docker): BytesBeside {
   }
   return async (sandbox) => {
     const filters = { label: [`${ofSandboxLabel}=${sandbox}`] };
-    const found = containers.parse(await callDaemon(() => docker.listContainers({ filters, size: true })));
+    const found = containers.parse(await callDaemon(() => docker.listContainers({ all: true, filters, size: true })));
     const names = new Set(
       found.flatMap(({ Mounts }) => Mounts.flatMap(({ Type, Name }) => (Type === 'volume' && Name ? [Name] : []))),
     );

@@ -1,4 +1,5 @@
 import { dirname, join } from 'node:path/posix';
+import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
 import type { Header } from 'tar-stream';
 import { z } from 'zod';
@@ -32,9 +33,36 @@ export async function ownPathsOf(container: Docker.Container): Promise<readonly 
   return [...ownPaths, ...Mounts.map(({ Destination }) => Destination)];
 }
 
-/** Lists the changed paths of a container. */
-export const listChanged = async (container: Docker.Container): Promise<readonly DiffLine[]> =>
-  diffLines.parse(await readFiles(() => container.changes())) ?? [];
+/** The most bytes of the daemon's list of changed paths, which an agent makes as long as it likes. */
+const mostListBytes = 128 * 2 ** 20;
+/** The most bytes of the paths whose names a snapshot lists. */
+const mostNameBytes = 32 * 2 ** 20;
+
+/** Lists the changed paths of a container; null if the list is longer than an agent's work ever is. */
+export async function listChanged(
+  container: Docker.Container,
+  mostBytes = mostListBytes,
+): Promise<readonly DiffLine[] | null> {
+  const list = await readFiles(() => openList(container));
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of bytesOf(list)) {
+    size += chunk.length;
+    // Leaving the loop ends the answer.
+    if (size > mostBytes) return null;
+    chunks.push(chunk);
+  }
+  return diffLines.parse(JSON.parse(Buffer.concat(chunks).toString('utf8'))) ?? [];
+}
+
+/** Asks the daemon for the list as a stream: the client's own call reads it as one text, and one that is too long ends this process. */
+function openList({ id, modem }: Docker.Container): Promise<Readable> {
+  const statusCodes = { 200: true, 404: 'no such container', 500: 'server error' };
+  const request = { path: `/containers/${id}/changes`, method: 'GET', isStream: true, statusCodes };
+  return new Promise((resolve, reject) => {
+    modem.dial(request, (error: unknown, list: Readable) => (error ? reject(error) : resolve(list)));
+  });
+}
 
 /** Makes a call that reads a container's files. What the daemon cannot read because of its path's length, its agent has made so. */
 async function readFiles<Result>(call: () => Promise<Result>): Promise<Result> {
@@ -48,6 +76,16 @@ async function readFiles<Result>(call: () => Promise<Result>): Promise<Result> {
   }
 }
 
+/** Stands for changes of which nothing is carried. */
+const tooMany: ReadChanges = {
+  listings: [],
+  added: [],
+  tooMany: true,
+  async *entries() {
+    // Nothing is carried of too much.
+  },
+};
+
 /** Reads what differs between a container and its image. The daemon itself packs the files, so no program inside is trusted. */
 export async function readChanges(
   container: Docker.Container,
@@ -57,10 +95,13 @@ export async function readChanges(
 ): Promise<ReadChanges> {
   const own = [...(await ownPathsOf(container)), ...leftOut];
   const lines = await listChanged(container);
+  if (lines === null) return tooMany;
   const plan = planChanges(
     lines.filter(({ Path }) => !Path.includes(unreadable)),
     own,
   );
+  const listed = [...plan.added, ...plan.changed].reduce((sum, path) => sum + Buffer.byteLength(path), 0);
+  if (listed > mostNameBytes) return tooMany;
   const agent = shell.uidOf('agent');
   return {
     listings: await listDirectories(shell, plan.changed, signal),
