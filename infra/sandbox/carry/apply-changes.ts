@@ -38,11 +38,17 @@ const misfits: ReadonlySet<unknown> = new Set([
   'ENXIO',
 ]);
 
+interface AppliedScope extends CarryScope {
+  /** Directories that are known to lead through no link. An agent may have thousands of files below as many directories. */
+  readonly known: Set<string>;
+}
+
 /**
  * Makes an agent's changes in a scope: what was lost is removed, and then each entry is written. No link is followed. The rights are
  * those of this process; owners are set only where it is root. Returns why a change is impossible, or null.
  */
-export async function applyChanges(scope: CarryScope, changes: WrittenChanges): Promise<string | null> {
+export async function applyChanges(within: CarryScope, changes: WrittenChanges): Promise<string | null> {
+  const scope: AppliedScope = { ...within, known: new Set() };
   let at = '/';
   try {
     for (const path of lostOf(scope, changes)) {
@@ -72,7 +78,10 @@ const isFree = ({ fixed }: CarryScope, { path, type }: Pick<CarriedHeader, 'path
   !isWithinAny(path, fixed) && (type === 'directory' || !isAboveAny(path, fixed));
 
 /** Yields the paths to remove: names that directories no longer have, and what is added whole. */
-function* lostOf(scope: CarryScope, { listings, added }: Pick<WrittenChanges, 'listings' | 'added'>): Iterable<string> {
+function* lostOf(
+  scope: AppliedScope,
+  { listings, added }: Pick<WrittenChanges, 'listings' | 'added'>,
+): Iterable<string> {
   const free = (path: string): boolean => isFree(scope, { path, type: 'file' });
   for (const { directory, names } of listings) {
     if (!isDirectory(scope, directory)) continue;
@@ -89,22 +98,29 @@ const statOf = ({ root }: CarryScope, path: string): Stats | undefined =>
   lstatSync(root + path, { throwIfNoEntry: false });
 
 /** Whether a path leads to a directory through directories only. */
-function isDirectory(scope: CarryScope, path: string): boolean {
-  for (let one = path; one !== '/'; one = dirname(one)) {
+function isDirectory(scope: AppliedScope, path: string): boolean {
+  const found: string[] = [];
+  for (let one = path; one !== '/' && !scope.known.has(one); one = dirname(one)) {
     if (statOf(scope, one)?.isDirectory() !== true) return false;
+    found.push(one);
   }
+  for (const one of found) scope.known.add(one);
   return true;
 }
 
-function requireParent(scope: CarryScope, path: string): void {
+function requireParent(scope: AppliedScope, path: string): void {
   const parent = dirname(path);
   if (isDirectory(scope, parent)) return;
   throw Object.assign(new Error(`${parent} is no directory here`), { code: 'ENOTDIR' });
 }
 
-const remove = ({ root }: CarryScope, path: string): void => rmSync(root + path, { recursive: true, force: true });
+function remove({ root, known }: AppliedScope, path: string): void {
+  rmSync(root + path, { recursive: true, force: true });
+  // Something else may take the place of a directory. What is known below it, it leads to.
+  if (known.has(path)) known.clear();
+}
 
-function makeDirectory(scope: CarryScope, { path }: CarriedHeader): void {
+function makeDirectory(scope: AppliedScope, { path }: CarriedHeader): void {
   if (path === '/') return;
   requireParent(scope, path);
   const found = statOf(scope, path);
@@ -117,7 +133,7 @@ function makeDirectory(scope: CarryScope, { path }: CarriedHeader): void {
   mkdirSync(scope.root + path, 0o700);
 }
 
-async function write(scope: CarryScope, { header, content }: CarriedEntry): Promise<void> {
+async function write(scope: AppliedScope, { header, content }: CarriedEntry): Promise<void> {
   const { path, type, target = '' } = header;
   const real = scope.root + path;
   requireParent(scope, path);
@@ -137,7 +153,7 @@ async function write(scope: CarryScope, { header, content }: CarriedEntry): Prom
   await skip(content);
 }
 
-async function writeFile(scope: CarryScope, { header, content }: CarriedEntry): Promise<void> {
+async function writeFile(scope: AppliedScope, { header, content }: CarriedEntry): Promise<void> {
   const { path, uid, mode, mtime } = header;
   const real = scope.root + path;
   // A file that is not the agent's was rewritten, which changes neither its owner nor its mode.
@@ -157,7 +173,7 @@ async function writeFile(scope: CarryScope, { header, content }: CarriedEntry): 
 }
 
 /** Sets the owner, the mode and the time of a directory. Those that are not the agent's keep theirs. */
-function finish(scope: CarryScope, header: CarriedHeader): void {
+function finish(scope: AppliedScope, header: CarriedHeader): void {
   const { path, uid, mode, mtime } = header;
   if (uid !== 'agent' || !isDirectory(scope, path)) return;
   const real = scope.root + path;

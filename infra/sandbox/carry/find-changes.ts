@@ -19,6 +19,11 @@ export interface FoundChanges {
   entries(): AsyncIterable<CarriedEntry>;
 }
 
+/**
+ * The most characters of the names in changed directories, where files count that are not carried, such as FIFOs. As JSON so many are
+ * fewer bytes than the largest frame has, whatever the names are.
+ */
+const mostNameCharacters = 2 ** 25;
 /** Files after which the event loop gets a turn. */
 const atOnce = 500;
 const chunkBytes = 256 * 1024;
@@ -40,19 +45,27 @@ export async function findChanges(
   scope: CarryScope,
   baseline: Baseline | null,
   mostFiles: number,
+  mostCharacters = mostNameCharacters,
 ): Promise<FoundChanges> {
   const listings: Listing[] = [];
   const added: string[] = [];
   const opened: OpenedModes = new Map();
   const entries = () => changedFiles(scope, baseline, opened);
   let changed = 0;
+  let characters = 0;
   for await (const { path, type, mark, names } of scan(scope, opened)) {
     if (baseline?.get(path) === mark) continue;
     changed += 1;
-    if (changed > mostFiles || names.length > mostFiles) return { listings: [], added: [], tooMany: true, entries };
+    for (const name of names) characters += name.length;
     const isNew = baseline !== null && !baseline.has(path);
-    if (isNew && baseline.has(dirname(path))) added.push(path);
-    if (!isNew && type === 'directory') listings.push({ directory: path, names });
+    const isAdded = isNew && baseline.has(dirname(path));
+    const isListed = !isNew && type === 'directory';
+    if (isAdded || isListed) characters += path.length;
+    if (changed > mostFiles || names.length > mostFiles || characters > mostCharacters) {
+      return { listings: [], added: [], tooMany: true, entries };
+    }
+    if (isAdded) added.push(path);
+    if (isListed) listings.push({ directory: path, names });
   }
   return { listings, added, tooMany: false, entries };
 }
@@ -85,7 +98,7 @@ async function* changedFiles(
 async function* scan(scope: CarryScope, opened: OpenedModes | null): AsyncIterable<FoundFile> {
   let count = 0;
   for (const found of scanFiles(scope, opened)) {
-    yield found;
+    if (found !== null) yield found;
     count += 1;
     if (count % atOnce === 0) await turn();
   }

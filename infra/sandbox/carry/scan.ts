@@ -39,12 +39,12 @@ const unreachable: ReadonlySet<unknown> = new Set(['EACCES', 'EPERM', 'ENOENT', 
 export type OpenedModes = Map<string, number>;
 
 /**
- * Yields the files in a scope, each directory before what is in it, without following links. With `opened`, directories that are
- * closed to the agent itself are opened, and noted there.
+ * Yields the files in a scope, each directory before what is in it, without following links, and null for each that is left out, so
+ * that a caller knows what it has cost. With `opened`, directories that are closed to the agent itself are opened, and noted there.
  *
  * Paths are used as they are, because nothing runs that could replace a directory by a link meanwhile.
  */
-export function* scanFiles(scope: CarryScope, opened: OpenedModes | null): Iterable<FoundFile> {
+export function* scanFiles(scope: CarryScope, opened: OpenedModes | null): Iterable<FoundFile | null> {
   for (const start of scope.starts) {
     const found = look(scope, start, null, opened);
     if (found === null) continue;
@@ -56,9 +56,8 @@ export function* scanFiles(scope: CarryScope, opened: OpenedModes | null): Itera
       if (name === undefined) open.pop();
       else {
         const inside = look(scope, `${at.path === '/' ? '' : at.path}/${name}`, at.device, opened);
-        if (inside === null) continue;
-        if (inside.isTheirs) yield inside.file;
-        if (inside.file.type === 'directory') open.push(openDirectory(inside.file));
+        yield inside?.isTheirs ? inside.file : null;
+        if (inside?.file.type === 'directory') open.push(openDirectory(inside.file));
       }
     }
   }

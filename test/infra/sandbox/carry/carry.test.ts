@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import {
   existsSync,
   lstatSync,
@@ -139,4 +140,30 @@ it('says so if there are too many files, and reads a file of any claimed size as
     for await (const chunk of content) chunks.push(chunk);
     assert.deepEqual(Buffer.concat(chunks), Buffer.from([0]));
   }
+});
+
+it('counts the names of files that are not carried', async (t) => {
+  const scope = scopeIn(t);
+  execFileSync('mkfifo', [scope.at('pipe-1'), scope.at('pipe-2')]);
+  const named = '/work'.length + 2 * 'pipe-1'.length;
+  assert.equal((await findChanges(scope, null, 100, named)).tooMany, false);
+  assert.equal((await findChanges(scope, null, 100, named - 1)).tooMany, true);
+});
+
+it('writes nothing through a link that takes the place of a directory it has made', async (t) => {
+  const [to, outside] = [scopeIn(t), scopeIn(t)];
+  const common = { mode: 0o755, uid: 'agent', gid: 'agent', mtime: new Date(0), size: 0 } as const;
+  const headers = [
+    { ...common, path: '/work/a', type: 'directory' },
+    { ...common, path: '/work/a/b', type: 'directory' },
+    { ...common, path: '/work/a/b/first', type: 'file' },
+    { ...common, path: '/work/a', type: 'symlink', target: outside.root },
+    { ...common, path: '/work/a/work/second', type: 'file' },
+  ] as const;
+  const entries = async function* (): AsyncIterable<CarriedEntry> {
+    for (const header of headers) yield { header, content: (async function* () {})() };
+  };
+  const refused = await applyChanges(to, { listings: [], added: [], entries: entries() });
+  assert.match(refused ?? '', /\/work\/a\/work is no directory/);
+  assert.ok(!existsSync(outside.at('second')));
 });
