@@ -1,11 +1,13 @@
 import { posix } from 'node:path';
 import { Readable } from 'node:stream';
 import type { Header } from 'tar-stream';
+import { errorMessage } from '../../../workflows/contracts/error-message.ts';
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { Snapshot } from '../../../workflows/contracts/snapshot.ts';
 import type { CarriedEntry } from '../../sandbox/changes.ts';
 import { collect } from '../../sandbox/files.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
-import { drain, tarEntries } from '../../sandbox/tar-entries.ts';
+import { drain, type TarEntry, tarEntries } from '../../sandbox/tar-entries.ts';
 import type { Store } from '../../store/store.ts';
 import { keepChanges } from '../snapshot/keep-snapshot.ts';
 import { requireSuccess } from '../workspace/require-success.ts';
@@ -66,7 +68,7 @@ export async function keepArtifacts(
 async function* entriesOf(tar: Buffer): AsyncIterable<CarriedEntry> {
   if (tar.byteLength === 0) return;
   const linked = new Map<string, Buffer>();
-  for await (const { header, content } of tarEntries(Readable.from([tar]))) {
+  for await (const { header, content } of readable(tar)) {
     const name = nameOf(header.name);
     if (header.type === 'file') {
       const bytes = await collect(Readable.from(content));
@@ -78,6 +80,16 @@ async function* entriesOf(tar: Buffer): AsyncIterable<CarriedEntry> {
       if (bytes !== undefined) yield carried({ ...header, type: 'file' }, name, bytes);
       else if (header.type === 'directory' || header.type === 'symlink') yield carried(header, name, Buffer.alloc(0));
     }
+  }
+}
+
+/** Reads a tar. Throws a TemperFailure for one that tar would not have made, which may be no tar that ran. */
+async function* readable(tar: Buffer): AsyncIterable<TarEntry> {
+  try {
+    yield* tarEntries(Readable.from([tar]));
+  } catch (cause) {
+    const text = `expected the artifacts as tar packs them, got something else: ${errorMessage(cause)}`;
+    throw new TemperFailure('Internal', text, { cause });
   }
 }
 
