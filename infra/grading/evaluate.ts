@@ -28,7 +28,7 @@ import type { GradedTask } from './task.ts';
 import { testDirectory } from './tests/run-logged-tests.ts';
 import { type TestNetwork, withNetwork } from './tests/test-network.ts';
 import { testAccount } from './tests/test-process.ts';
-import { unreachedHosts } from './tests/unreached.ts';
+import { askedHosts, unreachedHosts } from './tests/unreached.ts';
 import { type VerdictCache, verdictKey } from './verdict-cache.ts';
 import { prepareWorkspace, workspaceFiles } from './workspace/prepare-workspace.ts';
 
@@ -123,8 +123,9 @@ export async function requireHosts(
   const lacking = await unreachedHosts(host.store, verdict);
   if (lacking.length === 0 || input.files.solution.size === 0 || rewardOf(verdict, 'binary') === 1) return true;
   const reference = (await judgeReference(host, input, signal)).verdict;
-  const still = (await unreachedHosts(host.store, reference)).filter((one) => lacking.includes(one));
-  if (still.length === 0) return false;
+  const asked = await askedHosts(host.store, reference);
+  const still = asked.unreached.filter((one) => lacking.includes(one));
+  if (still.length === 0) return !asked.reached.some((one) => lacking.includes(one));
   if (rewardOf(reference, 'binary') === 1) return true;
   throw new TemperFailure(
     'NetworkUnavailable',

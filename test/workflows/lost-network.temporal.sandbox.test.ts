@@ -107,6 +107,6 @@ sys.exit(0 if fetch('mirror.test') == b'ok' and work.done else 1)
       agent: 'nop',
       work: "from tests import fetch; fetch('gone.test'); done = False",
     });
-    assert.deepEqual(result, { outcome: 'scored', reward: 0, runs: 3 });
+    assert.deepEqual(result, { outcome: 'scored', reward: 0, runs: 2 });
   });
 });
