@@ -37,7 +37,10 @@ export function planChanges(lines: readonly DiffLine[], leftOut: readonly string
   // An added directory that holds something of temper's own is taken piece by piece.
   const isWhole = ({ Path, Kind }: DiffLine): boolean => Kind === 1 && !isAboveAny(Path, leftOut);
   const wholes = new Set(present.filter(isWhole).map(({ Path }) => Path));
-  const inWhole = (path: string): boolean => [...above(path)].some((one) => wholes.has(one));
+  const inWhole = (path: string): boolean => {
+    for (const one of above(path)) if (wholes.has(one)) return true;
+    return false;
+  };
   const outer = present.map(({ Path }) => Path).filter((path) => !inWhole(path));
   const parents = new Set(kept.map(({ Path }) => dirname(Path)));
   const isDirectory = (path: string): boolean => parents.has(path) && !wholes.has(path);
