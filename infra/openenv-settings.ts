@@ -13,7 +13,7 @@ export const openEnvVariables = {
       .string()
       .regex(/^[\w.~-]{16,200}$/, { error: 'expected 16 to 200 letters, digits, "-", ".", "_" or "~"' })
       .optional(),
-    'secret that clients of `temper openenv serve` need; required where it listens on any other than the loopback address',
+    'secret that clients of `temper openenv serve` need; required if it listens on any address but the loopback one',
     'none',
   ),
 };

@@ -35,7 +35,7 @@ export function hostToolsOf(
   if (tools.length > 0 && task.steps !== undefined) {
     throw new TemperFailure(
       'UnsupportedTask',
-      `task ${task.id} has several steps, whose agents share one session, and host tools (${tools.join(', ')}) are of a session; leave hostTools away`,
+      `task ${task.id} has several steps, whose agents share one session, and host tools (${tools.join(', ')}) belong to a session; leave out hostTools`,
     );
   }
   if (tools.length > 0 && !takesHostTools) {

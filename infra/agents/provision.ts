@@ -59,7 +59,7 @@ export async function provisionAgent(
   if (files.testImage !== null && provider.programs === 'host') {
     throw new TemperFailure(
       'UnsupportedTask',
-      `the tests of task ${task.id} are in an image of their own (verifier.environment), which ${provider.kind} sandboxes have not; use a host with Docker`,
+      `the tests of task ${task.id} are in an image of their own (verifier.environment), which ${provider.kind} sandboxes cannot use; use Docker or a remote kind of sandbox`,
     );
   }
   const skills = { task: task.id, skillsDirectory: files.skillsDirectory };

@@ -13,7 +13,7 @@ const options = {
     .enum(['text', 'tools'], { error: 'expected text or tools' })
     .default('text')
     .describe(
-      "How the model is asked for commands: `text`, a JSON object as terminal-bench's agent reads it, or `tools`, by calls in the form of its chat template. Either is understood in any case.",
+      "How the model is asked for commands: `text`, a JSON object as terminal-bench's agent reads it, or `tools`, by calls in the form of its chat template. The agent reads both forms in any case.",
     ),
   toolTimeoutSec: toolTimeout.describe('The longest wait after keystrokes in seconds. Default: 60.'),
 } as const;

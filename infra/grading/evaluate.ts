@@ -129,7 +129,7 @@ export async function requireHosts(
   if (rewardOf(reference, 'binary') === 1) return true;
   throw new TemperFailure(
     'NetworkUnavailable',
-    `the tests of task ${input.task.id} could not reach ${still.join(', ')} from this host, also with its reference solution; check the host's network and the task's hosts; the evaluation is retried`,
+    `the tests of task ${input.task.id} could not reach ${still.join(', ')} from this host, and could not with its reference solution either; check the network of this host, and whether these addresses still exist; the evaluation is retried`,
   );
 }
 

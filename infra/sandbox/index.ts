@@ -179,7 +179,7 @@ function refusedGpus(
   { task, gpus = 0 }: SandboxNeeds,
 ): UnsupportedReason | undefined {
   if (gpus === 0 || givesGpus) return undefined;
-  const message = `task ${task} needs GPUs (environment.gpus = ${gpus}), which ${kind} sandboxes have not; use a host with Docker and GPUs`;
+  const message = `task ${task} needs GPUs (environment.gpus = ${gpus}), which ${kind} sandboxes do not have; use a host with Docker and GPUs`;
   return { type: 'UnsupportedTask', message };
 }
 

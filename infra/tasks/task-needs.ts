@@ -53,7 +53,7 @@ export const needs = {
     place: placeOutside,
   },
   'an image of the tests': {
-    what: 'they hold their tests, and get the artifacts alone: Docker or a remote sandbox',
+    what: 'it holds the tests, and gets only the artifacts: Docker or a remote sandbox',
     isNeeded: ({ testImage }) => testImage !== null,
   },
   GPUs: {

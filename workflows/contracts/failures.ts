@@ -89,7 +89,7 @@ export const failureKinds = {
     outcome: 'infra',
     retryable: true,
     description:
-      'The tests could not reach a host that the task allows, also with the reference solution, whose tests fail for it.',
+      'The tests could not reach a host that the task allows. With the reference solution they fail for the same reason.',
     remedy: "Check the host's network, and whether the task's hosts still exist; then regrade.",
   },
   UnknownAgent: {

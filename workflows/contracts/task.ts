@@ -13,7 +13,7 @@ export const mostTaskSteps = 40;
 
 /** The part of a task's step by which a workflow decides. */
 export const taskStep = z.strictObject({
-  name: text('the name of a step').max(64).describe('The name of the step, which is that of its directory.'),
+  name: text('the name of a step').max(64).describe('The name of the step and of its directory.'),
   agentTimeoutSec: z
     .exactOptional(number(1, 1_000_000, 'seconds'))
     .describe("The time limit of the agent in this step, in seconds. Default: the task's."),
@@ -88,7 +88,9 @@ export const task = z.strictObject({
     .exactOptional(
       z.strictObject({
         image: text('an image name').describe('The image of the tests.'),
-        imageFrom: z.exactOptional(oneOf(['registry', 'dockerfile'])).describe('Where a host that lacks it gets it.'),
+        imageFrom: z
+          .exactOptional(oneOf(['registry', 'dockerfile']))
+          .describe('Where a host that lacks the image gets it.'),
         workdir: z.string().startsWith('/').describe('The directory in which the tests run.'),
         cpus: number(0.01, 1024).describe('The number of CPUs that the tests get.'),
         memoryMb: number(16, 10_000_000, 'MB').describe('The memory of the tests in MB.'),

@@ -62,7 +62,7 @@ it('refuses a task with GPUs by name where the daemon cannot pass them through',
   const { givesGpus: _, ...without } = provider;
   await assert.rejects(choose('local', { ...without, kind: 'local' }), {
     type: 'UnsupportedTask',
-    message: /which local sandboxes have not; use a host with Docker and GPUs/,
+    message: /which local sandboxes do not have; use a host with Docker and GPUs/,
   });
   assert.equal(await chooseProvider(new Map([['docker', provider]]), 'docker', { ...needs, gpus: 0 }), provider);
 });
