@@ -21,7 +21,7 @@ export interface ComposeFormat {
 
 /** The value of the variable that stands for the image of the main container. */
 export const mainImage = 'temper-main';
-/** The most services beside the main one. */
+/** The largest number of services beside the main one. */
 const mostServices = 16;
 
 export interface Composed {

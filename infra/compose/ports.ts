@@ -2,8 +2,8 @@ import type { Service } from './schema.ts';
 import type { Reject } from './values.ts';
 
 /**
- * Rejects services that say they listen on the same port: all share one loopback device with the sandbox. Nothing is published
- * to the host.
+ * Rejects services that declare the same port, because all share one loopback device with the sandbox. Nothing is published to
+ * the host.
  */
 export function requireOwnPorts(
   services: readonly (readonly [name: string, service: Service])[],

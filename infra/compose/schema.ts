@@ -22,7 +22,7 @@ const healthCheck = z.looseObject(
   { error: 'expected a table with test' },
 );
 
-/** The conditions under which a service may start, of another service. */
+/** The states that another service must have reached before a service starts. */
 export const conditions = ['service_started', 'service_healthy', 'service_completed_successfully'] as const;
 const dependencies = z.union(
   [

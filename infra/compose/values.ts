@@ -62,7 +62,7 @@ export function pairsOf(
   });
 }
 
-/** Reads the variables of a service. One without a value would come from the host, which gives none. */
+/** Reads the variables of a service. Rejects a variable without a value, which Compose would take from the host. */
 export function variablesOf(
   environment: Parameters<typeof pairsOf>[0],
   { fill, reject }: Reading,

@@ -74,7 +74,7 @@ const conditions = {
 
 const dependencyOf = ({ service, until }: ServiceDependency) => [service, { condition: conditions[until] }] as const;
 
-/** Writes a dollar sign as two, in all texts: the values of variables are in them already. */
+/** Doubles each dollar sign in all texts, because variables are already replaced by their values there. */
 function withDollars(value: unknown): unknown {
   if (typeof value === 'string') return value.replaceAll('$', '$$$$');
   if (Array.isArray(value)) return value.map(withDollars);

@@ -30,7 +30,7 @@ type Members = ReadonlyMap<string, unknown>;
 
 class Wrong extends Error {}
 
-/** Reads a reply as text. It is no matter whether it was reasoned, fenced or explained around. */
+/** Reads a reply as text. The commands may come after reasoning, in a fence, or between explanations. */
 export function readAnswer(reply: string): Answer | Problem {
   const closed = reply.indexOf(closeThink);
   const reasoned = /^\s*<think>/.test(reply);
@@ -87,7 +87,7 @@ interface Found {
   readonly isPart: boolean;
 }
 
-/** Null for a value that is no answer. */
+/** Returns null for a value that is no answer. */
 function answerOf(value: unknown, notes: readonly string[]): Found | null {
   if (Array.isArray(value)) {
     if (!value.some((one) => membersOf(one)?.has('keystrokes'))) return null;
@@ -117,7 +117,7 @@ function callOf(members: Members, notes: readonly string[]): Answer | null {
   return name === toolNames.type ? withCommands([readCommand(args, 0)], false, notes) : null;
 }
 
-/** The names of the tools by which the model may do the same. */
+/** The names of the tools by which the model may type and complete the task. */
 export const toolNames = { type: 'terminal', complete: 'task_complete' } as const;
 
 function readCommands(list: readonly unknown[]): readonly Command[] {
@@ -140,7 +140,7 @@ export function commandOf(members: Members): Command | Problem {
   const keystrokes = members.get('keystrokes');
   if (typeof keystrokes !== 'string') return { problem: `keystrokes: expected a text, got ${shown(keystrokes)}` };
   const name = waitNames.find((one) => members.has(one));
-  // Waiting for the end of a command is waiting long: a wait ends with the next prompt.
+  // A blocking command may take any time, since a wait ends with the next prompt.
   const blocking = members.get('is_blocking') === true || members.get('blocking') === true;
   const wait = name === undefined ? (blocking ? Number.POSITIVE_INFINITY : defaultWaitSec) : Number(members.get(name));
   if (!(wait >= 0)) return { problem: `${name}: expected a number of seconds, got ${shown(members.get(name ?? ''))}` };

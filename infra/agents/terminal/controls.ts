@@ -1,6 +1,6 @@
 import type { Grid } from './grid.ts';
 
-/** The numbers of a control sequence: a missing one and a 0 are 1 in `first` and `second`, and 0 in `what`. */
+/** The numbers of a control sequence. A missing number or a 0 is read as 1 in `first` and `second`, and as 0 in `what`. */
 export interface Numbers {
   readonly first: number;
   readonly second: number;

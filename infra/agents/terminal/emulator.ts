@@ -26,10 +26,10 @@ export interface EmulatorEvents {
 }
 
 const esc = '\x1b';
-/** The limit of a sequence. What is longer is left out up to here, and the rest is text. */
+/** The longest sequence that is read. Of a longer one, this much is left out, and the rest is text. */
 const longestSequence = 16_384;
 
-/** Sequences without their ESC, and what may still become one. */
+/** Patterns of sequences without their ESC, and of the start of a sequence whose end is missing. */
 const control = /^\[([0-?]*)[ -/]*([@-~])/;
 const controlSoFar = /^\[[0-?]*[ -/]*/;
 const short = /^[ -/]*[0-~]/;
@@ -53,7 +53,7 @@ class Xterm implements Emulator {
   #promptLine: number | null = null;
   /** The start of a sequence whose end has not come yet. */
   #pending = '';
-  /** Whether letters stand for the pieces of boxes. */
+  /** Whether letters are shown as the pieces of boxes. */
   #drawing = false;
 
   constructor(size: Size, { onScroll, onAnswer }: EmulatorEvents) {

@@ -85,7 +85,7 @@ class CellGrid {
     }
     const { row, column } = this.cursor;
     const { cells } = this.#touch(row);
-    // Of a wide character that is half written over, nothing stays.
+    // A wide character disappears as a whole when one of its columns is overwritten.
     if (cells[column] === '') cells[column - 1] = ' ';
     if (cells[column + taken] === '') cells[column + taken] = ' ';
     for (let at = 0; at < characters.length; at += 1) {
@@ -133,7 +133,7 @@ class CellGrid {
       const line = this.#line(0);
       this.#onScroll(line);
       this.#scrolled += 1;
-      // The line is used again: new ones for all that a program prints would be much garbage.
+      // The line is reused, because a new one for each line of output would make much garbage.
       line.cells.fill(' ');
       line.continues = false;
       this.#lines.splice(0, 1);
@@ -195,7 +195,7 @@ class CellGrid {
     const { cells } = this.#touch(row);
     let at = this.#full ? column : column - 1;
     if (cells[at] === '') at -= 1;
-    // Marks without end would make one cell as large as the output.
+    // The number of marks is limited, because otherwise one cell could become as large as the output.
     if (at >= 0 && (cells[at] ?? '').length < 16) cells[at] += mark;
   }
 

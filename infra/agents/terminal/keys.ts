@@ -44,8 +44,8 @@ const control = /^(?:C-|\^)([a-z@[\\\]^_?])$/i;
 const meta = /^M-(.+)$/s;
 
 /**
- * Returns what to send for keystrokes: that of a key if they are the name of one (`C-c`, `Enter`, `M-x`), and else the text
- * itself, with Enter for each line break. A line break after a key with Ctrl is left out.
+ * Returns the characters to send for keystrokes: those of a key if the keystrokes are its name (`C-c`, `Enter`, `M-x`), otherwise
+ * the text itself, with Enter for each line break. A line break after a key with Ctrl is left out.
  */
 export function readKeys(keystrokes: string): string {
   const name = keystrokes.trimEnd();

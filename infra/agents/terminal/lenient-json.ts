@@ -6,7 +6,7 @@ export interface LenientValue {
   readonly repairs: ReadonlySet<string>;
 }
 
-/** A text that is no JSON, even with the usual mistakes of models. */
+/** The failure for a text that is not JSON, even if the usual mistakes of models are accepted. */
 export class UnreadableJson extends Error {}
 
 const deepest = 32;

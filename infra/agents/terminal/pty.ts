@@ -17,7 +17,7 @@ export interface PtyOptions {
   readonly size: Size;
   readonly workdir: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** A directory for a moment's files. */
+  /** A directory for files that exist only for a moment. */
   readonly directory: string;
   readonly onData: (bytes: Buffer) => void;
   readonly onEnd: () => void;
@@ -30,7 +30,7 @@ export const ptyPrograms = ['script', 'python3'] as const;
 const start = ({ rows, columns }: Size): string =>
   `stty sane rows ${rows} cols ${columns} -ixon; SHELL=$(command -v bash || command -v sh); export SHELL; exec "$SHELL"`;
 
-/** Runs $1 at a terminal. Node can open none without native code, and nearly each image has one of these programs. */
+/** Runs $1 at a terminal. Node cannot open a terminal without native code, and nearly every image has one of these programs. */
 const open = `
 command -v script >/dev/null && SHELL=/bin/sh exec script -qfc "$1" /dev/null
 command -v python3 >/dev/null && exec python3 -c 'import pty, sys; pty.spawn(["/bin/sh", "-c", sys.argv[1]])' "$1"

@@ -18,7 +18,7 @@ export interface Terminal {
 
 export type TerminalOptions = Pick<PtyOptions, 'workdir' | 'environment' | 'directory'>;
 
-/** The size of the terminal, that of terminal-bench's agent. */
+/** The size of the terminal, which is the same in terminal-bench's agent. */
 export const size = { rows: 40, columns: 160 } as const;
 
 /**
@@ -27,7 +27,7 @@ export const size = { rows: 40, columns: 160 } as const;
  */
 const waits = { stepMs: 20, quietMs: 150, leastMs: 300, startMs: 10_000 } as const;
 
-/** Makes bash tell of each prompt by a sequence that terminals know, and do not show. */
+/** The setting that makes bash announce each prompt by a sequence that terminals read and do not show. */
 const promptCommand = String.raw`printf '\033]133;A\033\\'`;
 
 /** Leaves the screen of a full-screen program that ended with the shell, keeps the cursor, and says what happened. */
@@ -56,7 +56,7 @@ export async function openTerminal({ workdir, environment, directory }: Terminal
       },
       onEnd: () => emulator.write(Buffer.from(endedNote)),
     });
-    // A shell other than bash tells of no prompt.
+    // A shell other than bash announces no prompt.
     await until(() => pty.ended || emulator.prompts > prompts || isQuiet(10 * waits.quietMs), waits.startMs);
   }
 

@@ -10,7 +10,10 @@ export interface Desk {
   type(commands: readonly Command[]): Promise<void>;
   /** Returns what is new on the terminal. */
   show(): string;
-  /** Hands the work in if the model has said so twice in a row. Returns the question to the model the first time, and null the second time. */
+  /**
+   * Hands the work in if the model says twice in a row that the task is complete. Returns a question to the model the first time,
+   * and null the second time.
+   */
   complete(): Promise<string | null>;
   /** Forgets that the model said that the task is complete, because it continues. */
   resume(): void;
@@ -23,7 +26,7 @@ export interface DeskOptions {
   readonly submit: Tool | null;
 }
 
-/** Returns the desk, and the tools that do the same. */
+/** Returns the desk, and the tools by which a model that calls tools uses it. */
 export function createTools(options: DeskOptions): { readonly desk: Desk; readonly tools: readonly Tool[] } {
   const desk = createDesk(options);
   const type: Tool = {
