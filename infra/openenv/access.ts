@@ -8,13 +8,13 @@ export interface AccessKeys {
   readonly model: string | null;
 }
 
-/** The path that tells whether the server runs. It says nothing else and asks for no key. */
+/** The path at which the server answers that it runs. It reveals nothing else and needs no key. */
 const openPath = '/health';
 const modelPrefix = '/model/';
 
 /**
- * Returns why a request is refused, or null. It has the secret of its path as a bearer token, or as the password of an address
- * such as wss://client:TOKEN@host, because the client of OpenEnv sets no headers.
+ * Returns the reason why a request is refused, or null. A request carries the secret of its path as a bearer token, or as the
+ * password of an address such as wss://client:TOKEN@host, because the client of OpenEnv sets no headers.
  */
 export function refusalOf(
   { client, model }: AccessKeys,

@@ -26,7 +26,7 @@ export function serveClientSockets(server: ServerType, connections: Connections,
       alive.add(client);
       client.on('pong', () => alive.add(client));
       client.on('message', (data, isBinary) => connection.receive(isBinary ? '' : String(data)));
-      // Its close follows.
+      // The event `close` follows.
       client.on('error', () => undefined);
       client.on('close', () => connection.closed());
     });

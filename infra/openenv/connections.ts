@@ -108,7 +108,7 @@ export function createConnections({
       const counts = { active_sessions: open.size, max_sessions: limits.episodes };
       const why = isStopping
         ? 'the server is stopping'
-        : `this server has ${limits.episodes} clients at once, and all places are taken; try again later, or serve with a larger --episodes`;
+        : `this server takes ${limits.episodes} clients at once, and has as many now; try again later, or serve with a larger --episodes`;
       return refuse(socket, new OpenEnvError('CAPACITY_REACHED', why, counts));
     },
     async close() {
@@ -119,7 +119,10 @@ export function createConnections({
   };
 }
 
-/** Answers the first message with an error and closes. A client that finds the connection closed before would never read why. */
+/**
+ * Answers the first message with an error and closes. If the connection were closed before, the client would never read the
+ * reason.
+ */
 function refuse(socket: Socket, why: OpenEnvError): Connection {
   const cut = setTimeout(() => socket.close(codes.tryLater, ''), refusedMs);
   return {
@@ -131,7 +134,7 @@ function refuse(socket: Socket, why: OpenEnvError): Connection {
   };
 }
 
-/** Answers one message; null if the client closes. An error is an answer, too. */
+/** Returns the answer to one message, which may be an error; null if the client closes. */
 async function answerTo(text: string, session: ClientSession, log: Log): Promise<string | null> {
   try {
     const message = readMessage(text);

@@ -38,7 +38,7 @@ export const modelPath = '/model/v1';
 /** Bytes of a model call, which holds the whole conversation; more than the gateway takes from an agent. */
 const modelCallBytes = 32 * 1024 * 1024;
 
-/** Connections of clients and gateways together: many more than episodes, which connect in pairs. */
+/** The most connections, of clients and gateways together: many more than episodes, each of which needs two. */
 const maxConnections = 4_096;
 
 /** Serves an environment: to clients by the OpenEnv protocol, and to gateways as the model that the clients play. */

@@ -6,15 +6,15 @@ const pollMs = 50;
 /** The state of a listening socket in `/proc/net/tcp`. */
 const listening = '0A';
 
-/** Resolves once a process listens on a port itself: until then the answers there may be another's. */
+/** Resolves once a process listens on a port itself. Until then, another process may answer there. */
 export async function untilListens(pid: number, port: number, signal: AbortSignal): Promise<void> {
   while ((await listensOn(pid, port)) === false) await sleep(pollMs, undefined, { signal });
   signal.throwIfAborted();
 }
 
 /**
- * Whether a process of this user has a socket that listens on a TCP port. Another process may answer there instead: the one that
- * took the port first. Null where the kernel does not tell, which only Linux does.
+ * Returns whether a process of this user has a socket that listens on a TCP port. Otherwise another process, which took the port
+ * first, may answer there. Returns null on systems other than Linux, whose kernels do not report it.
  */
 async function listensOn(pid: number, port: number): Promise<boolean | null> {
   if (process.platform !== 'linux') return null;
@@ -42,7 +42,7 @@ async function socketsOf(pid: number): Promise<Set<string>> {
   return new Set(await Promise.all(files.map((file) => unlessGone(readlink(`${directory}/${file}`), ''))));
 }
 
-/** The answer, or another one if the process has ended or closed the file meanwhile, or the kernel lacks the protocol. */
+/** Returns the answer, or `otherwise` if the process has ended or closed the file meanwhile, or the kernel lacks the protocol. */
 async function unlessGone<T>(asked: Promise<T>, otherwise: T): Promise<T> {
   return await asked.catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT' || error.code === 'ESRCH') return otherwise;

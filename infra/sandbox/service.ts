@@ -3,7 +3,7 @@ import type { BuildContext, ImageName } from './image.ts';
 
 /** The check by which the container engine tells whether a service is ready. */
 export interface ServiceHealthCheck {
-  /** Docker's form: `CMD` or `CMD-SHELL` and the command, or `NONE`. Absent: that of the image. */
+  /** The check in Docker's form: `CMD` or `CMD-SHELL` and the command, or `NONE`. Without it, the image's check is used. */
   readonly test?: readonly string[];
   readonly intervalMs?: number;
   readonly timeoutMs?: number;
@@ -11,7 +11,7 @@ export interface ServiceHealthCheck {
   readonly retries?: number;
 }
 
-/** Another service that must have come so far before this one starts. */
+/** Another service that must have reached a state before this one starts. */
 export interface ServiceDependency {
   readonly service: string;
   readonly until: 'started' | 'healthy' | 'completed';

@@ -39,7 +39,7 @@ const reply = z.discriminatedUnion('type', [
   z.object({ type: z.literal('observation'), data: result }),
   z.object({ type: z.literal('error'), data: z.looseObject({ message: z.string(), code: z.string() }) }),
 ]);
-/** The codes of errors that an action causes; after any other one the session is of no use. */
+/** The codes of errors that an action causes. After an error with any other code, the session is of no use. */
 const refusals: readonly string[] = ['VALIDATION_ERROR', 'EXECUTION_ERROR'];
 
 /** Connects to an environment, and tries again while it is away. Throws TemperFailure EnvironmentUnavailable. */
@@ -83,7 +83,7 @@ function openSocket({ url, token }: NamedEnvironment, signal: AbortSignal): Prom
 function connectionOf(at: NamedEnvironment, socket: WebSocket): EnvironmentConnection {
   async function ask(message: object, signal: AbortSignal): Promise<EnvironmentReply> {
     const text = await exchange(socket, JSON.stringify(message), signal).catch((error: unknown) => {
-      // A late reply would be taken for that of the next message.
+      // A late reply would be mistaken for the reply to the next message.
       socket.terminate();
       throw unavailable(at, errorMessage(error));
     });

@@ -12,7 +12,7 @@ export const environmentTask = z.strictObject({
     .regex(/^[a-zA-Z0-9][a-zA-Z0-9._-]{0,59}$/, { error: 'expected the name of an environment in environments.json' }),
   /** The arguments of the reset. */
   reset: z.record(z.string(), z.unknown()).default({}),
-  /** The rule by which the rewards of the steps make that of the episode: the last one counts, or their sum. */
+  /** The rule that makes the reward of the episode from the rewards of its steps: the last one, or their sum. */
   reward: z.enum(rewardRules, { error: `expected one of ${rewardRules.join(', ')}` }).default('last'),
 });
 export type EnvironmentTask = z.output<typeof environmentTask>;

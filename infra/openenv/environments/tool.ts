@@ -23,10 +23,13 @@ const input = {
 };
 const given = z.object(input);
 
-/** The limit of one call, below that of the gateway, which would be the agent's failure. */
+/** The time limit of one call. It is shorter than the gateway's own, which counts as a failure of the agent. */
 const callMs = 240_000;
 const limitSec = 290;
-/** Connections of one gateway. One more closes that which was used least; its episode is then played again at its next call. */
+/**
+ * The most connections of one gateway. One more closes the one that was used least recently, whose episode is played again at its
+ * next call.
+ */
 const maxConnections = 256;
 /** The time without a call after which a connection closes. */
 const idleMs = 600_000;
@@ -95,7 +98,7 @@ export function createEnvironmentTool(
       const text = action === undefined && first !== '' ? first : await play(episode, action ?? {}, signal);
       if (text === result) continue;
       open.delete(session);
-      throw unavailable(at, `it was to play action ${index + 1} again and gave another result, so the episode is lost`);
+      throw unavailable(at, `it had to play action ${index + 1} again and gave another result, so the episode is lost`);
     }
     return episode;
   }
@@ -112,7 +115,7 @@ export function createEnvironmentTool(
   return tool as unknown as HostTool;
 }
 
-/** Throws the failure of a call as a lost environment: nothing that an agent sends makes one fail. */
+/** Throws the failure of a call as a lost environment, since no arguments of an agent make a call fail. */
 function refuse(error: unknown, { task, signal }: HostToolContext): never {
   signal.throwIfAborted();
   if (error instanceof TemperFailure && error.type === 'EnvironmentUnavailable') throw error;

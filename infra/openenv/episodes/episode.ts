@@ -2,7 +2,7 @@ import type { ModelCall, ModelReply } from './model-call.ts';
 
 /** The end of an episode's rollout. The reward is for the client alone. */
 export interface EpisodeEnd {
-  /** Null where its workflow failed, and so has none. */
+  /** The outcome of the rollout; null if its workflow failed and therefore has none. */
   readonly outcome: string | null;
   readonly reward: number | null;
   readonly stop: string | null;

@@ -69,7 +69,7 @@ export function readModelCall(body: unknown, { key, epoch }: Pick<ModelCall, 'ke
   };
 }
 
-/** Builds the chat completion of a reply. It counts no tokens, because the client, which sampled them, tells none. */
+/** Builds the chat completion of a reply. It counts no tokens, because the client, which sampled them, does not report them. */
 export function completionOf(model: string, key: string, reply: ModelReply): object {
   const calls =
     'text' in reply

@@ -18,7 +18,7 @@ export const schemas = () => ({
 const described = (summary: string) => ({ summary, responses: { 200: { description: 'OK' } } });
 
 /**
- * The OpenAPI document, by which `openenv validate` knows the server. It has no /reset, /step and /state: over plain HTTP each of
+ * The OpenAPI document, by which `openenv validate` recognizes the server. It has no /reset, /step and /state: over plain HTTP each of
  * these would be an environment of its own in OpenEnv, and so they are messages of the WebSocket /ws only.
  */
 export const openApi = ({ name, description }: Metadata) => ({

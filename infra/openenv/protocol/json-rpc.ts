@@ -4,7 +4,7 @@ import { jsonRpcRequest, OpenEnvError } from './messages.ts';
 
 const codes = { invalidRequest: -32600, unknownMethod: -32601, invalidParams: -32602, serverError: -32000 } as const;
 
-/** The subject of the methods: the tools, and the episode of a client if there can be one. */
+/** The tools and the client's session that the methods act on; the session is null for a plain HTTP request. */
 export interface RpcTarget {
   readonly tools: readonly OfferedTool[];
   readonly session: ClientSession | null;

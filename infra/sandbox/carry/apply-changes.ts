@@ -44,8 +44,8 @@ interface AppliedScope extends CarryScope {
 }
 
 /**
- * Makes an agent's changes in a scope: what was lost is removed, and then each entry is written. No link is followed. The rights are
- * those of this process; owners are set only where it is root. Returns why a change is impossible, or null.
+ * Makes an agent's changes in a scope: removes the files that the agent removed, and then writes each entry. Follows no link. Has
+ * the rights of this process, and sets owners only as root. Returns the reason why a change is impossible, or null.
  */
 export async function applyChanges(within: CarryScope, changes: WrittenChanges): Promise<string | null> {
   const scope: AppliedScope = { ...within, known: new Set() };
@@ -64,7 +64,7 @@ export async function applyChanges(within: CarryScope, changes: WrittenChanges):
         directories.push(header);
       } else await write(scope, { header, content });
     }
-    // A directory may be closed to its owner, and changes with what is in it.
+    // The mode and time of a directory come last: the mode may deny writing to its owner, and each file in it changes the time.
     for (const header of directories.reverse()) finish(scope, header);
     return null;
   } catch (error) {
@@ -73,7 +73,7 @@ export async function applyChanges(within: CarryScope, changes: WrittenChanges):
   }
 }
 
-/** A link in the place of a directory above a fixed path would lead what is written there elsewhere. */
+/** Whether a path may be changed. A link in place of a directory above a fixed path would redirect what is written there. */
 const isFree = ({ fixed }: CarryScope, { path, type }: Pick<CarriedHeader, 'path' | 'type'>): boolean =>
   !isWithinAny(path, fixed) && (type === 'directory' || !isAboveAny(path, fixed));
 
@@ -125,7 +125,7 @@ function makeDirectory(scope: AppliedScope, { path }: CarriedHeader): void {
   requireParent(scope, path);
   const found = statOf(scope, path);
   if (found?.isDirectory()) {
-    // What is in it must be writable until its own mode is set.
+    // Files are written into the directory before its own mode is set.
     if ((found.mode & 0o700) !== 0o700) tryOwn(() => chmodSync(scope.root + path, (found.mode & 0o7777) | 0o700));
     return;
   }
@@ -182,7 +182,7 @@ function finish(scope: AppliedScope, header: CarriedHeader): void {
   chmodSync(real, mode);
 }
 
-/** Gives a file to its owner, which takes root. */
+/** Gives a file to its owner, which only root can do. */
 function owned(
   { uid }: CarryScope,
   header: Pick<CarriedHeader, 'uid' | 'gid'>,
@@ -197,7 +197,7 @@ function tryOwn(change: () => void): void {
   try {
     change();
   } catch {
-    // It is another account's; what cannot be written there shows itself.
+    // The file belongs to another account; if it has to be written and cannot be, the write fails.
   }
 }
 

@@ -125,7 +125,7 @@ async function* contentOf(scope: CarryScope, found: FoundFile, opened: OpenedMod
     while (left > 0) {
       const buffer = Buffer.alloc(Math.min(left, chunkBytes));
       const bytesRead = file === null ? 0 : (await file.read(buffer, 0, buffer.length)).bytesRead;
-      // Who reads a file that has become shorter still gets its size.
+      // The reader of a file that has become shorter still gets the announced number of bytes.
       const chunk = bytesRead === 0 ? buffer : buffer.subarray(0, bytesRead);
       left -= chunk.length;
       yield chunk;
@@ -135,7 +135,7 @@ async function* contentOf(scope: CarryScope, found: FoundFile, opened: OpenedMod
   }
 }
 
-/** Opens a file; null if that is no longer the one that was found. */
+/** Opens a file. Returns null if it is no longer the one that was found. */
 async function openFile(scope: CarryScope, { path, stat }: FoundFile, opened: OpenedModes): Promise<FileHandle | null> {
   const tryOpen = () => open(scope.root + path, readFlags).catch(() => null);
   let file = await tryOpen();

@@ -51,7 +51,7 @@ async function write(): Promise<void> {
     }
   }
   const result: WriteResult = { refusal: await applyChanges(scope, { listings, added, entries: entries() }) };
-  // The sender of the rest would take the end of this process for a broken connection.
+  // The sender of the rest would mistake the end of this process for a broken connection.
   await frames.skipRest();
   await send([Buffer.from(JSON.stringify(result))]);
 }
@@ -60,7 +60,7 @@ const send = (bytes: Iterable<Buffer> | AsyncIterable<Buffer>): Promise<void> =>
   pipeline(Readable.from(bytes), process.stdout);
 
 async function* none(): AsyncIterable<CarriedEntry> {
-  // Nothing is carried of too much.
+  // If there are too many changes, none are carried.
 }
 
 await { note, read, write }[request.do]();

@@ -35,7 +35,9 @@ const ownerMayAll = 0o700n;
 /** Errors of a file that this account cannot reach, or whose path is longer than the kernel takes. */
 const unreachable: ReadonlySet<unknown> = new Set(['EACCES', 'EPERM', 'ENOENT', 'ENAMETOOLONG', 'ELOOP', 'ENOTDIR']);
 
-/** The modes that the agent's own directories and files had before they were opened, because they were closed even to itself. */
+/**
+ * The modes that the agent's own directories and files had before they were opened, because they denied access even to the agent.
+ */
 export type OpenedModes = Map<string, number>;
 
 /**

@@ -12,7 +12,7 @@ import { ofSandboxLabel } from './service-options.ts';
 interface FoundSandbox {
   readonly stack: string;
   readonly name: string;
-  /** The sandbox's own container; undefined if there is none, which services may have outlived. */
+  /** The sandbox's own container; undefined if it is gone, which its services may have outlived. */
   readonly container: { readonly id: string; readonly spec: StoredSpec } | undefined;
 }
 
@@ -53,7 +53,7 @@ async function removeContainer(docker: Docker, id: string): Promise<void> {
   }
 }
 
-/** Lists the sandboxes of a stack. One of which only services or volumes are left is among them, and does not run. */
+/** Lists the sandboxes of a stack. A sandbox of which only services or volumes are left is listed as one that does not run. */
 export async function listSandboxes(docker: Docker, stack: string): Promise<readonly SandboxInfo[]> {
   const filters = { label: [`${stackLabel}=${stack}`] };
   const containers = await callDaemon(() => docker.listContainers({ all: true, filters }));

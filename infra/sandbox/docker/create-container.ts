@@ -11,8 +11,8 @@ const inspectPauseMs = 50;
 type NamedContainer = Docker.ContainerCreateOptions & { readonly name: string; readonly Image: string };
 
 /**
- * Creates the container, or finds the one of its name. The daemon knows a name before its container, and forgets it if that can't
- * be created: it is asked for both until it has one.
+ * Creates the container, or finds the one of its name. The daemon reserves a name before the container exists, and releases it if
+ * the creation fails. This function therefore repeats both calls until there is a container.
  */
 export async function createOrFind(docker: Docker, options: NamedContainer): Promise<Docker.ContainerInspectInfo> {
   const deadlineMs = Date.now() + creationMs;
@@ -46,6 +46,6 @@ export function missingImage(image: string, cause?: unknown, answer?: string): S
 }
 
 function neverCreated(name: string): SandboxFailure {
-  const text = `the Docker daemon keeps the name ${name} without a container of it for ${creationMs / 1000} s; it is asked again`;
+  const text = `the Docker daemon has had no container for the reserved name ${name} for ${creationMs / 1000} s; temper tries again`;
   return new SandboxFailure('SandboxUnavailable', text);
 }

@@ -64,14 +64,14 @@ function openList({ id, modem }: Docker.Container): Promise<Readable> {
   });
 }
 
-/** Makes a call that reads a container's files. What the daemon cannot read because of its path's length, its agent has made so. */
+/** Makes a call that reads a container's files. If the daemon cannot read a path because of its length, the agent has made it so. */
 async function readFiles<Result>(call: () => Promise<Result>): Promise<Result> {
   try {
     return await callDaemon(call);
   } catch (cause) {
     if (!/file name too long/i.test(errorMessage(cause))) throw cause;
     const text =
-      'the daemon cannot read the files of a sandbox, since its agent left a path that is longer than the kernel takes';
+      'the daemon cannot read the files of a sandbox, since its agent left a path that is longer than the kernel accepts';
     throw new SandboxFailure('SandboxLost', text, { cause, loss: 'ended-inside' });
   }
 }

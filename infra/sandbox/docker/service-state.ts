@@ -21,7 +21,7 @@ export interface StartedService {
   readonly container: Docker.Container;
 }
 
-/** Waits until a service has come so far. Throws SetupFailed, with the end of its log, if it does not. */
+/** Waits until a service has reached a goal. Throws SetupFailed, with the end of its log, if it does not. */
 export async function awaitService(
   started: StartedService,
   goal: ServiceGoal,
@@ -47,7 +47,7 @@ type State = Docker.ContainerInspectInfo['State'];
 
 const hasEnded = ({ Status: status }: State): boolean => status === 'exited' || status === 'dead';
 
-/** Returns what keeps a service from ever coming so far; null if nothing does yet. */
+/** Returns the reason why a service can no longer reach a goal; null if it still can. */
 function problemOf(state: State, goal: ServiceGoal): string | null {
   if (hasEnded(state)) {
     const memory = state.OOMKilled ? ', because it used more than its memory (mem_limit)' : '';
@@ -71,7 +71,7 @@ function isReached(state: State, goal: ServiceGoal): boolean {
 const describe = ({ Status: status, Health: health }: State): string =>
   health === undefined ? status : `${status} and ${health.Status}`;
 
-/** The exit code of a process that a signal has ended, at least. */
+/** The smallest exit code of a process that a signal has ended. */
 const bySignal = 128;
 
 /** Returns the loss of a service that was ended from outside, which is not the task's failure. */

@@ -131,7 +131,9 @@ const lacksIt =
   /executable file not found|no such file or directory|permission denied|exec format error|not (?:a )?directory|unable to find (?:user|group)|environment variable|error mounting/i;
 const badRequest = 400;
 
-/** The failure of a container that the daemon could not make or start: the task's if what it asks for is to blame. */
+/**
+ * Returns the failure of a container that the daemon could not make or start. It is the task's if the task's settings caused it.
+ */
 function unstartable(service: SandboxService, cause: unknown): unknown {
   if (cause instanceof TemperFailure) return cause;
   const said = errorMessage(cause);

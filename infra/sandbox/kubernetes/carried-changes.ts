@@ -42,8 +42,8 @@ const nextFrame = z.union([z.object({ end: z.literal(true) }), entryFrame]);
 const writeResult = z.object({ refusal: z.string().nullable() });
 
 /**
- * Creates the way of a Pod's changes. A program that runs as the agent, from a read-only mount, finds what the agent has changed and
- * makes it again: whatever that program is led to do, the agent could have done itself.
+ * Creates the functions that carry a Pod's changes. A program that runs as the agent, from a read-only mount, finds what the agent
+ * has changed and makes it again: whatever that program is led to do, the agent could have done itself.
  */
 export function createCarriedChanges(shell: Shell): SandboxChanges {
   const script = async (what: InsideRequest['do'], leftOut: readonly string[] = []): Promise<Script> => {
@@ -153,6 +153,6 @@ async function explained<Result>(
 }
 
 function unreadable(name: string, evidence: string, cause?: unknown): SandboxFailure {
-  const text = `the files of sandbox ${name} could not be carried; they are carried again`;
+  const text = `the files of sandbox ${name} could not be carried; temper tries again`;
   return new SandboxFailure('SandboxUnavailable', text, { cause, evidence });
 }

@@ -10,7 +10,9 @@ import { type SandboxDirectory, treeOf, visibleDirectories } from './layout.ts';
 
 const baselineOf = ({ path }: SandboxDirectory): string => join(path, 'baseline');
 
-/** Creates the way of a local sandbox's changes: all that its agent may write is below the directories that it sees. */
+/**
+ * Creates the functions that carry a local sandbox's changes: all that its agent may write is below the directories that it sees.
+ */
 export function createLocalChanges(sandbox: SandboxDirectory): SandboxChanges {
   const { accounts, spec } = sandbox;
   const mounted = spec.mounts.map(({ target }) => target);

@@ -46,7 +46,7 @@ exec "$@"
 /** Makes the first child the namespace's pid 1. unshare's own --fork would report a killed child as exit code 1. */
 const forkInit = '"$@"; exit $?';
 const sharedMemory = ['mode=1777', 'size=64m', 'nosuid', 'nodev'];
-/** Pseudo-terminals of the sandbox's own, few of those that the kernel has for all. */
+/** The sandbox's own pseudo-terminals: a few of those that the kernel has for the whole machine. */
 const terminals = ['newinstance', 'max=64', 'ptmxmode=0666', 'mode=0620', 'nosuid', 'noexec'];
 
 const tools = ['unshare', 'mount', 'umount', 'pivot_root', 'ip', 'hostname'];
