@@ -25,13 +25,14 @@ interface StepToBegin {
 
 /**
  * Puts a step's files into the sandbox, runs its `setup.sh` as the agent, and waits until the sandbox is healthy. Repeatable: it
- * does nothing once the agent of this step was started. Throws SetupFailed, which after the first step may be the agent's doing.
+ * does nothing once the agent of this step was started. Throws SetupFailed; after the first step, an earlier agent may have caused
+ * it.
  */
 export async function beginStep(sandbox: Sandbox, step: StepToBegin, signal: AbortSignal): Promise<void> {
   if ((await sandbox.status(step.key)).state === 'absent') await setUp(sandbox, step, signal);
 }
 
-/** Does the first work of a step. What an earlier step did to the sandbox is then its agent's doing: throws SetupFailed. */
+/** Does the first work of a step. If an agent of an earlier step brought the sandbox down, it throws SetupFailed. */
 export async function blamingEarlierStep<Result>(
   step: number | undefined,
   work: () => Promise<Result>,
@@ -69,7 +70,7 @@ async function setUp(
   ];
   const key = `step-${step}`;
   const argv = begin.workdir.has('setup.sh') ? (['bash', `${workdir}/setup.sh`] as const) : (['true'] as const);
-  // The start that counts writes the files, too, so that no other one undoes what was done since.
+  // The start also writes the files, and a repeated start does neither, so that no later work is undone.
   await sandbox.start({ key, account: 'agent', cwd: workdir, argv: [...argv], env: commandEnv, files: placed }, signal);
   const status = await sandbox.wait(key, { timeoutMs: limitMs }, signal);
   if (status.state === 'unknown' || status.state === 'absent') {

@@ -12,7 +12,7 @@ interface Collecting {
 
 /**
  * Runs the commands by which a task keeps what is not in files, after the agent's end and under its account: they may run what it
- * left. Repeatable. Returns a line for each that failed, which like in Harbor ends nothing.
+ * left. Repeatable. Returns a line for each command that failed; as in Harbor, the rollout continues then.
  */
 export async function collect(
   sandbox: Sandbox,

@@ -10,7 +10,7 @@ import { builtImageName, readBuildContext } from './build-context.ts';
 import { buildNetwork } from './task-network.ts';
 import type { TaskToml } from './task-toml.ts';
 
-/** The one name that Harbor knows. Files of other names, such as `docker-compose.yml`, are content like any other. */
+/** The only name of a compose file that Harbor reads. Files with other names, such as `docker-compose.yml`, are plain content. */
 const fileName = 'docker-compose.yaml';
 /** The file below a task's directory, for messages. */
 const shown = `environment/${fileName}`;

@@ -216,9 +216,10 @@ interface TestKind {
 }
 
 /**
- * Returns the sandbox of the tests. Harbor itself runs them in the agent's own, which a snapshot comes close to: the default. Tests
- * of a repository, whose files are beside an image that is named, get the diff, since that leaves an agent the fewest ways to them.
- * What the agent changed in services is in neither, so their tests run in its own sandbox.
+ * Returns the sandbox of the tests. The default is a snapshot, which comes close to the agent's own sandbox, where Harbor runs
+ * tests. Tests of a repository (a named image, and files in `environment/workspace`) get the diff, since that leaves an agent the
+ * fewest ways to reach them. Neither holds what the agent changed in services, so the tests of a task with services run in its
+ * sandbox.
  */
 function gradedInOf(toml: TaskToml, kind: TestKind): GradedTask['gradedIn'] {
   requireGradable(toml, kind);

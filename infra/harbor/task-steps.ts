@@ -52,7 +52,7 @@ export function readSteps(tree: FileTree, toml: TaskToml): readonly StepFiles[] 
       begin: { workdir: subtree(tree, `${directory}workdir/`), healthCheck: healthCheckOf(step.healthcheck) },
     };
   });
-  // A reference solution of some steps only solves nothing.
+  // A reference solution for only some of the steps is of no use.
   const isSolved = read.every(({ solution }) => solution.has('solve.sh'));
   return isSolved ? read : read.map((step) => ({ ...step, solution: new Map() }));
 }

@@ -37,7 +37,7 @@ export const hasSeparateTests = ({ verifier, steps }: Pick<TaskToml, 'verifier' 
 const isSeparate = ({ environment_mode: mode, environment }: Verifier): boolean =>
   mode === 'separate' || (mode === undefined && environment !== undefined);
 
-/** Whether the tests of a task have an image of their own, as far as its directory tells. */
+/** Whether the tests of a task have an image of their own, as far as its directory shows. */
 export const hasTestImage = (tree: FileTree, toml: TaskToml): boolean =>
   isSeparate(toml.verifier) && (toml.verifier.environment?.docker_image !== undefined || tree.has('tests/Dockerfile'));
 

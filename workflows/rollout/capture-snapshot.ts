@@ -17,7 +17,10 @@ interface ProvisionedAgent extends Pick<Provisioned, 'kind' | 'carriesChanges'> 
   readonly contextLength: number | null;
 }
 
-/** Captures all that the agent changed in its sandbox, or its artifacts, if the tests get that. Workflow code of 0.4.0 did not know such tasks. */
+/**
+ * Captures all that the agent changed in its sandbox, or its artifacts, if the tests get that. Workflow code of 0.4.0 did not know
+ * such tasks.
+ */
 export async function captureSnapshot(
   { input, resolved, epoch }: Captured,
   host: EpochHost,

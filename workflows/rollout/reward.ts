@@ -9,7 +9,7 @@ import type { Verdict } from '../contracts/verdict.ts';
 export const computeReward = async (verdict: Verdict, policy: string): Promise<number> =>
   isOwnPolicy(policy) ? rewardOf(verdict, policy) : control.reward({ verdict, policy });
 
-/** Computes the reward of a task from those of its steps that ran, by the rule of its format. */
+/** Computes the reward of a task from the rewards of the steps that ran, by the rule of its format. */
 export function rewardOfSteps(steps: readonly Pick<StepResult, 'reward'>[], rule: Task['rewardOfSteps']): number {
   if (rule === 'final') return steps.at(-1)?.reward ?? 0;
   return steps.reduce((sum, { reward }) => sum + reward, 0) / Math.max(1, steps.length);

@@ -19,7 +19,7 @@ interface PreparedForSteps extends Prepared {
 
 /**
  * Works at the steps of a task in turn, each with a new agent in the same sandbox. Each step is evaluated at once, in a fresh
- * sandbox, since its reward decides whether the next one begins. No agent learns more of it than that it was started.
+ * sandbox, since its reward decides whether the next one begins. An agent learns nothing of that reward but that its step began.
  */
 export async function workInSteps(
   context: EpochContext,

@@ -151,7 +151,7 @@ interface ToolRun {
   readonly calls: readonly HostCall[];
 }
 
-/** Runs a tool. What the agent did wrong, and a tool that fails, become its text; a lost environment is thrown. */
+/** Runs a tool and returns its text, also for an agent's mistake or a tool that fails. Throws if an environment was lost. */
 async function runTool(
   { tools, context, onFailure }: Pick<HostCallsDeps, 'tools' | 'context' | 'onFailure'>,
   { name, given, calls }: ToolRun,

@@ -68,7 +68,7 @@ async function place(
   { artifacts, workdir }: Placed,
   signal: AbortSignal,
 ): Promise<string | null> {
-  if (artifacts.above !== undefined) return `the artifacts are above ${artifacts.above / 2 ** 20} MB`;
+  if (artifacts.above !== undefined) return `the artifacts are larger than ${artifacts.above / 2 ** 20} MB`;
   const changes = await openSnapshot(store, artifacts);
   const { roots, directories, entries } = await readArtifacts(changes);
   await emptyDirectories(
@@ -76,7 +76,7 @@ async function place(
     roots.filter((root) => directories.has(root)),
     signal,
   );
-  // The workdir is the agent's account's, and what is beside it that of the tests.
+  // The workdir belongs to the agent's account, and all other files belong to the account of the tests.
   for (const account of ['grader', 'agent'] as const) {
     const own = entries.filter(({ header }) => isWithin(header.path, workdir) === (account === 'agent'));
     const stdin = await packed(own);
@@ -92,7 +92,7 @@ interface Artifact {
   readonly bytes: Buffer;
 }
 
-/** Reads the artifacts that may be placed: an agent that is root may have made the archive say anything. */
+/** Reads the artifacts that may be placed: an agent that is root may have put anything into the archive. */
 async function readArtifacts({ added: roots, entries }: WrittenChanges) {
   const all: Artifact[] = [];
   for await (const { header, content } of entries) all.push({ header, bytes: await collect(Readable.from(content)) });

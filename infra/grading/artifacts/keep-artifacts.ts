@@ -13,7 +13,7 @@ import { keepChanges } from '../snapshot/keep-snapshot.ts';
 import { requireSuccess } from '../workspace/require-success.ts';
 
 const timeoutMs = 120_000;
-/** The limit of all artifacts together, which one command prints. */
+/** The largest size of all artifacts together, since one command prints them. */
 export const mostArtifactBytes = 128 * 2 ** 20;
 const tarOverheadBytes = 16 * 2 ** 20;
 

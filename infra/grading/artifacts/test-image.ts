@@ -3,7 +3,7 @@ import type { BuildContext } from '../../sandbox/image.ts';
 import type { Beside, TaskService } from '../../sandbox/service.ts';
 import type { GradedTask } from '../task.ts';
 
-/** Returns a task as its tests have it: with the sandbox of their own, if they have one. */
+/** Returns a task with the sandbox of its tests, if that differs from the agent's. */
 export function taskOfTests(task: Task): Task {
   if (task.testSandbox === undefined) return task;
   const { testSandbox, image: _, imageFrom: __, ...rest } = task;
@@ -15,7 +15,7 @@ interface TestedFiles extends GradedTask {
   readonly beside: Beside<TaskService> | null;
 }
 
-/** Returns the content of a task as its tests have it: an image of their own holds them, and knows nothing of the workspace. */
+/** Returns the content of a task for its tests: if they have an image of their own, it holds the tests and no workspace. */
 export function filesOfTests<Files extends TestedFiles>(files: Files): Files {
   const { testImage } = files;
   if (testImage === null) return files;
