@@ -84,7 +84,7 @@ describe('a task of several steps', () => {
     assert.equal(result.steps?.length, 2);
   });
 
-  it('counts a step as 0 and ends with it if its tests give no reward, or if the agent has made its set-up fail', async () => {
+  it('ends at a step whose tests give no reward, or whose set-up the agent made fail, and counts it and those after it as 0', async () => {
     const step = { solve: 'true', test: 'echo 1' };
     const [silent, unprepared] = await Promise.all([
       run('silent', { toml: environment, steps: { first: step, second: { ...step, test: 'true' }, third: step } }),
@@ -97,15 +97,15 @@ describe('a task of several steps', () => {
         },
       }),
     ]);
-    assert.deepEqual([silent.outcome, silent.reward], ['scored', 0.5], JSON.stringify(silent));
+    assert.deepEqual([silent.outcome, silent.reward], ['scored', 1 / 3], JSON.stringify(silent));
     assert.deepEqual(
       silent.steps?.map(({ verdict }) => verdict),
-      ['graded', 'no-reward'],
+      ['graded', 'no-reward', undefined],
     );
-    assert.deepEqual([unprepared.outcome, unprepared.reward], ['scored', 0.5], JSON.stringify(unprepared));
+    assert.deepEqual([unprepared.outcome, unprepared.reward], ['scored', 1 / 3], JSON.stringify(unprepared));
     assert.deepEqual(
       unprepared.steps?.map(({ stop }) => stop),
-      ['submitted', null],
+      ['submitted', null, null],
     );
     assert.match(
       unprepared.notes?.join() ?? '',

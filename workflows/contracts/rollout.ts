@@ -211,7 +211,7 @@ export type SessionSettings = Readonly<z.output<typeof sessionSettings>>;
 export interface StepResult {
   readonly name: string;
   readonly reward: number;
-  /** Null for a step that could not begin, because its set-up failed after the steps before it. */
+  /** Null for a step that never began: its set-up failed after earlier steps, or an earlier step ended the task without a reward. */
   readonly stop: StopReason | null;
   readonly agentLog: BlobRef | null;
   /** The kind of the verdict of its tests, and their log. */
@@ -240,7 +240,7 @@ export interface RolloutResult {
   readonly snapshot?: Snapshot;
   /** The verdict on the agent's work; after the last step that was graded, if the task has several. */
   readonly verdict: Verdict | null;
-  /** The steps that ran, of a task that has several; absent for others. Their rewards make that of the rollout. */
+  /** The steps whose rewards make that of the rollout, of a task that has several; absent for others. */
   readonly steps?: readonly StepResult[];
   /** The flags of all these steps, one for each trick; absent without. */
   readonly stepFlags?: readonly Flag[];

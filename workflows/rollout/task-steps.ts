@@ -34,7 +34,7 @@ export async function workInSteps(
     const inStep = contextOf(context, index + 1, step);
     const work = await workOnce(inStep, host, sandboxed).catch((error: unknown) => ifUnprepared(error, index));
     if (work instanceof StageFailure) {
-      rows.push({ name: step.name, reward: 0, stop: null, agentLog: null });
+      rows.push(...sandboxed.steps.slice(index).map(rowOfNone));
       context.progress.note(`step ${step.name} could not begin: ${work.message}`);
       break;
     }
@@ -45,6 +45,8 @@ export async function workInSteps(
     const { verdict } = graded;
     const reward = await context.progress.stage('reward', () => computeReward(verdict, context.input.rewardPolicy));
     rows.push(rowOf(step, work, verdict, reward));
+    // An agent that breaks the tests of a step must not raise the mean by what then never runs.
+    if (verdict.kind !== 'graded') rows.push(...sandboxed.steps.slice(index + 1).map(rowOfNone));
     if (endsTask(context, step, work, verdict)) break;
   }
   if (last === undefined) throw new Error('expected a task with steps');
@@ -90,6 +92,9 @@ function rowOf({ name }: TaskStep, { end }: Worked, { kind, log }: Verdict, rewa
   const { flags: _, ...network } = end.network;
   return { ...row, network };
 }
+
+/** The row of a step that the agent itself kept from its beginning. */
+const rowOfNone = ({ name }: TaskStep): StepResult => ({ name, reward: 0, stop: null, agentLog: null });
 
 const flagsOf = ({ diff, end, graded }: Worked): readonly Flag[] => [
   ...(diff.flags ?? []),
