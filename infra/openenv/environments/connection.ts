@@ -8,7 +8,8 @@ import type { NamedEnvironment } from './environments.ts';
 
 /** A connection to an environment: one session of it, with an episode of its own. */
 export interface EnvironmentConnection {
-  readonly isOpen: boolean;
+  /** Asks whether the other side still is there: a connection that broke while nothing was sent shows it only then. */
+  isAlive(): Promise<boolean>;
   reset(data: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<EnvironmentReply>;
   step(action: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<EnvironmentReply>;
   close(): void;
@@ -29,6 +30,7 @@ const handshakeMs = 10_000;
 const defaultConnectMs = 60_000;
 const againMs = 1_000;
 const schemaMs = 10_000;
+const pongMs = 10_000;
 
 const result = z.object({
   observation: z.record(z.string(), z.unknown()).catch({}),
@@ -95,9 +97,7 @@ function connectionOf(at: NamedEnvironment, socket: WebSocket): EnvironmentConne
     throw unavailable(at, `${data.code}: ${data.message}`);
   }
   return {
-    get isOpen() {
-      return socket.readyState === WebSocket.OPEN;
-    },
+    isAlive: () => answersPing(socket),
     reset: (data, signal) => ask({ type: 'reset', data }, signal),
     step: (data, signal) => ask({ type: 'step', data }, signal),
     close() {
@@ -105,6 +105,23 @@ function connectionOf(at: NamedEnvironment, socket: WebSocket): EnvironmentConne
       socket.close();
     },
   };
+}
+
+/** Whether a socket answers a ping. One that does not is closed. */
+function answersPing(socket: WebSocket): Promise<boolean> {
+  if (socket.readyState !== WebSocket.OPEN) return Promise.resolve(false);
+  return new Promise((resolve) => {
+    const late = setTimeout(() => socket.terminate(), pongMs);
+    function settle(alive: boolean): void {
+      clearTimeout(late);
+      socket.off('pong', onPong).off('close', onClose);
+      resolve(alive);
+    }
+    const onPong = (): void => settle(true);
+    const onClose = (): void => settle(false);
+    socket.once('pong', onPong).once('close', onClose);
+    socket.ping();
+  });
 }
 
 /** Sends a message and waits for the next one. */

@@ -87,7 +87,8 @@ export function createEnvironmentTool(
     signal: AbortSignal,
   ): Promise<Episode> {
     const known = open.get(session);
-    if (known?.connection.isOpen === true && known.calls === earlier.length && earlier.length > 0) return known;
+    const isCurrent = known !== undefined && known.calls === earlier.length && earlier.length > 0;
+    if (isCurrent && (await known.connection.isAlive())) return known;
     open.delete(session);
     const connection = await connectEnvironment(at, signal, connectMs);
     const episode: Episode = { connection, task, calls: 0, rewards: [], isOver: false };
