@@ -64,7 +64,7 @@ export async function listSandboxes(docker: Docker, stack: string): Promise<read
     if (info !== undefined && (entry.isOwn || !found.has(info.name))) found.set(info.name, info);
   };
   for (const { Names, Labels, Created, State } of containers) {
-    const of = Labels[ofSandboxLabel];
+    const of = Labels[ofSandboxLabel] || undefined;
     const name = of ?? Names[0]?.replace(/^\//, '');
     const isOwn = of === undefined;
     add({ name, labels: Labels, createdAtMs: Created * 1_000, running: isOwn && State === 'running', isOwn });

@@ -12,7 +12,7 @@ import { rootCapabilities } from './capabilities.ts';
 import { createOrFind } from './create-container.ts';
 import { callDaemon, daemonStatus, explainLoss } from './daemon.ts';
 import { exists, type ImageReader } from './image-facts.ts';
-import { volumeBinds } from './service-options.ts';
+import { ofSandboxLabel, volumeBinds } from './service-options.ts';
 
 const megabyte = 2 ** 20;
 /** Processes on top of the agent's limit, so that the keeper and the grader can always start one. */
@@ -73,7 +73,8 @@ function createOptions(spec: SandboxSpec, runtime: string) {
     WorkingDir: '/',
     // An image's own health check would run as the keeper, maybe with a program that the agent can replace.
     Healthcheck: { Test: ['NONE'] },
-    Labels: { ...flatLabels(spec.labels), ...flatSpec(spec) },
+    // A label of the task's image must not make it a service of another sandbox.
+    Labels: { ...flatLabels(spec.labels), ...flatSpec(spec), [ofSandboxLabel]: '' },
     HostConfig: {
       Init: true,
       NetworkMode: 'none',
