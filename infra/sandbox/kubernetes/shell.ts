@@ -1,5 +1,6 @@
 import { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
+import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { createHeadBuffer } from '../../process/head-buffer.ts';
 import { SandboxFailure } from '../failure.ts';
 import type { Account } from '../sandbox.ts';
@@ -13,6 +14,10 @@ import type { TaskRequest } from './keeper/frames.ts';
 const defaultOutputBytes = 2 ** 20;
 /** The delays after which a Pod is looked at again: its connection may break before the API knows why. */
 const lossWaitsMs = [0, 200, 1_000, 3_000];
+/** The same where the runtime says that the container has stopped, so that the API will say it, too, if only late on a busy node. */
+const stopWaitsMs = [...lossWaitsMs, 5_000, 10_000, 15_000];
+/** The words of containerd and runc about a container that does not run. */
+const stoppedContainer = /CONTAINER_EXITED|in a stopped state|container not running/;
 const cannotDrop = /^setpriv: failed to execute sh/m;
 
 /** The means of a shell to reach its Pod. */
@@ -162,7 +167,8 @@ class PodShell implements Shell {
     } catch (cause) {
       signal?.throwIfAborted();
       if (cause instanceof SandboxFailure || apiStatus(cause) !== undefined) throw cause;
-      for (const waitMs of lossWaitsMs) {
+      const isStopped = stoppedContainer.test(errorMessage(cause));
+      for (const waitMs of isStopped ? stopWaitsMs : lossWaitsMs) {
         await delay(waitMs);
         const loss = await this.#pod.findLoss();
         if (loss) throw loss;
