@@ -43,12 +43,15 @@ describe('an agent that solves its task in a container and then', () => {
     });
   }
 
-  it('leaves a fork bomb to its tests makes them run out of time', async () => {
-    const test = `sh /workspace/bomb.sh; ${answerTest}`;
+  it('leaves a fork bomb to its tests keeps them from any reward', async () => {
+    // The kernel may end any of their processes for want of memory, so the bomb is started again and again.
+    const test = `while :; do sh /workspace/bomb.sh; done; ${answerTest}`;
     const solve = `echo right > answer.txt; echo '${bomb}' > bomb.sh`;
     const task = await writeHarborTask(join(rollouts.home, 'tasks'), 'left-bomb', { solve, test });
     const request = { task, agent: 'oracle', sandbox: 'docker', evaluationTimeoutSec: 5 } as const;
     const { outcome, reward, verdict } = await rollouts.run('left-bomb', request);
-    assert.deepEqual([outcome, reward, verdict?.kind], ['scored', 0, 'timeout']);
+    assert.deepEqual([outcome, reward], ['scored', 0]);
+    // Mostly `timeout`; the shell of the tests may be what the kernel ends.
+    assert.ok(['timeout', 'no-reward'].includes(verdict?.kind ?? ''), verdict?.kind);
   });
 });
