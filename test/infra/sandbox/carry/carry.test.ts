@@ -29,8 +29,8 @@ const uid = process.getuid?.() ?? 0;
 function scopeIn(t: TestContext): CarryScope & { readonly at: (path: string) => string } {
   const root = mkdtempSync(join(tmpdir(), 'carry-'));
   t.after(() => rmSync(root, { recursive: true, force: true }));
-  mkdirSync(join(root, 'work'));
-  return { root, uid, starts: ['/work'], fixed: [], at: (path) => join(root, 'work', path) };
+  mkdirSync(join(root, 'place'));
+  return { root, uid, starts: ['/place'], fixed: [], at: (path) => join(root, 'place', path) };
 }
 
 const put = (scope: ReturnType<typeof scopeIn>, files: Readonly<Record<string, string>>): void => {
@@ -43,7 +43,7 @@ const put = (scope: ReturnType<typeof scopeIn>, files: Readonly<Record<string, s
 async function pathsOf(entries: AsyncIterable<CarriedEntry>): Promise<readonly string[]> {
   const paths: string[] = [];
   for await (const { header, content } of entries) {
-    paths.push(header.path.replace('/work', ''));
+    paths.push(header.path.replace('/place', ''));
     await drain(content);
   }
   return paths.sort();
@@ -53,7 +53,7 @@ it('finds what was written, moved or swapped since the baseline, whatever times 
   const scope = scopeIn(t);
   put(scope, { kept: 'kept', same: 'aaaa', 'old/in': 'in', 'one/x': 'x1', 'two/x': 'x2' });
   const baseline = unpackBaseline(packBaseline(await noteFiles(scope)));
-  assert.deepEqual(startsOf(baseline), ['/work']);
+  assert.deepEqual(startsOf(baseline), ['/place']);
   const { mtime, atime } = statSync(scope.at('same'));
   writeFileSync(scope.at('same'), 'bbbb');
   utimesSync(scope.at('same'), atime, mtime);
@@ -65,8 +65,8 @@ it('finds what was written, moved or swapped since the baseline, whatever times 
   const { listings, added, entries } = await findChanges(scope, baseline, 100);
 
   assert.deepEqual(await pathsOf(entries()), ['', '/new', '/new/in', '/one', '/one/x', '/same', '/two', '/two/x']);
-  assert.deepEqual(added, ['/work/new']);
-  const names = listings.find(({ directory }) => directory === '/work')?.names;
+  assert.deepEqual(added, ['/place/new']);
+  const names = listings.find(({ directory }) => directory === '/place')?.names;
   assert.deepEqual([...(names ?? [])].sort(), ['kept', 'new', 'one', 'same', 'two']);
 });
 
@@ -84,12 +84,12 @@ it('follows no link that leads out of the scope, neither when it reads nor when 
   const through = async function* (path: string): AsyncIterable<CarriedEntry> {
     yield { header: { ...header, path }, content: (async function* () {})() };
   };
-  const refused = await applyChanges(to, { listings: [], added: [], entries: through('/work/out/planted') });
-  assert.match(refused ?? '', /\/work\/out is no directory/);
+  const refused = await applyChanges(to, { listings: [], added: [], entries: through('/place/out/planted') });
+  assert.match(refused ?? '', /\/place\/out is no directory/);
   assert.ok(!existsSync(outside.at('planted')));
-  const lists = [{ directory: '/work/out', names: [] }];
+  const lists = [{ directory: '/place/out', names: [] }];
   assert.equal(
-    await applyChanges(to, { listings: lists, added: ['/work/out/secret'], entries: through('/work/a') }),
+    await applyChanges(to, { listings: lists, added: ['/place/out/secret'], entries: through('/place/a') }),
     null,
   );
   assert.equal(readFileSync(outside.at('secret'), 'utf8'), 'secret');
@@ -112,14 +112,14 @@ it('never touches fixed paths', async (t) => {
   const [from, to] = [scopeIn(t), scopeIn(t)];
   put(from, { own: 'agent', 'above/own/x': 'agent', other: 'other' });
   put(to, { own: 'ours', 'above/own/x': 'ours', 'above/lost': 'lost' });
-  const fixed = ['/work/own', '/work/above/own'];
+  const fixed = ['/place/own', '/place/above/own'];
   const { entries, ...read } = await findChanges({ ...from, fixed }, null, 100);
   assert.deepEqual(await pathsOf(entries()), ['', '/above', '/other']);
   rmSync(from.at('above'), { recursive: true });
   writeFileSync(from.at('above'), 'in the way');
   const later = await findChanges({ ...from, fixed: [] }, null, 100);
   assert.equal(
-    await applyChanges({ ...to, fixed }, { ...read, added: ['/work/above'], entries: later.entries() }),
+    await applyChanges({ ...to, fixed }, { ...read, added: ['/place/above'], entries: later.entries() }),
     null,
   );
   assert.deepEqual([readFileSync(to.at('own'), 'utf8'), readFileSync(to.at('above/own/x'), 'utf8')], ['ours', 'ours']);
@@ -133,7 +133,7 @@ it('says so if there are too many files, and reads a file of any claimed size as
   const { tooMany, entries } = await findChanges(scope, null, 4);
   assert.equal(tooMany, false);
   for await (const { header, content } of entries()) {
-    if (header.path !== '/work/a') continue;
+    if (header.path !== '/place/a') continue;
     // It becomes shorter after it was found.
     truncateSync(scope.at('a'), 0);
     const chunks: Uint8Array[] = [];
@@ -145,7 +145,7 @@ it('says so if there are too many files, and reads a file of any claimed size as
 it('counts the names of files that are not carried', async (t) => {
   const scope = scopeIn(t);
   execFileSync('mkfifo', [scope.at('pipe-1'), scope.at('pipe-2')]);
-  const named = '/work'.length + 2 * 'pipe-1'.length;
+  const named = '/place'.length + 2 * 'pipe-1'.length;
   assert.equal((await findChanges(scope, null, 100, named)).tooMany, false);
   assert.equal((await findChanges(scope, null, 100, named - 1)).tooMany, true);
 });
@@ -154,16 +154,16 @@ it('writes nothing through a link that takes the place of a directory it has mad
   const [to, outside] = [scopeIn(t), scopeIn(t)];
   const common = { mode: 0o755, uid: 'agent', gid: 'agent', mtime: new Date(0), size: 0 } as const;
   const headers = [
-    { ...common, path: '/work/a', type: 'directory' },
-    { ...common, path: '/work/a/b', type: 'directory' },
-    { ...common, path: '/work/a/b/first', type: 'file' },
-    { ...common, path: '/work/a', type: 'symlink', target: outside.root },
-    { ...common, path: '/work/a/work/second', type: 'file' },
+    { ...common, path: '/place/a', type: 'directory' },
+    { ...common, path: '/place/a/b', type: 'directory' },
+    { ...common, path: '/place/a/b/first', type: 'file' },
+    { ...common, path: '/place/a', type: 'symlink', target: outside.root },
+    { ...common, path: '/place/a/place/second', type: 'file' },
   ] as const;
   const entries = async function* (): AsyncIterable<CarriedEntry> {
     for (const header of headers) yield { header, content: (async function* () {})() };
   };
   const refused = await applyChanges(to, { listings: [], added: [], entries: entries() });
-  assert.match(refused ?? '', /\/work\/a\/work is no directory/);
+  assert.match(refused ?? '', /\/place\/a\/place is no directory/);
   assert.ok(!existsSync(outside.at('second')));
 });
