@@ -40,7 +40,7 @@ export interface Host {
   readonly sharesJournals: boolean;
   readonly store: Store;
   readonly verdicts: VerdictCache;
-  /** Digests of the tasks, and numbers of their steps, whose reference solution is known to have the full reward on this host. */
+  /** Tasks and steps whose reference solution is known to have the full reward on this host, also without which network hosts. */
   readonly solvable: Set<string>;
   readonly tasks: Tasks;
   readonly slots: Slots;
