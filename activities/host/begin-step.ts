@@ -95,5 +95,6 @@ async function setupFailed(sandbox: Sandbox, { key, status, secret }: FailedSetu
     .trim()
     .slice(-shownCharacters);
   const how = status.state === 'running' ? `it took more than ${limitMs / 1000} s` : `exit code ${status.exitCode}`;
-  return new TemperFailure('SetupFailed', `setup.sh of ${key} failed: ${how}: ${said}`);
+  const output = said === '' ? 'it printed nothing' : said;
+  return new TemperFailure('SetupFailed', `setup.sh of ${key} failed: ${how}: ${output}; run it in the task's image`);
 }

@@ -73,7 +73,7 @@ export interface Provisioned {
   readonly baseCommit: string;
   /** The disk space in MB that is in use before the agent starts. */
   readonly diskBeforeMb: number;
-  /** Whether the task's tests get all that the agent changes, which this kind of sandbox can carry. Absent in hosts of 0.4.0. */
+  /** Whether the tests get everything that the agent changed in its sandbox, and not its diff alone. Absent in hosts of 0.4.0. */
   readonly carriesChanges?: boolean;
 }
 

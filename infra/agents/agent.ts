@@ -12,7 +12,7 @@ export interface AgentSpec<Shape extends z.ZodRawShape = z.ZodRawShape> {
   readonly description: string;
   /** Whether the agent calls the model. If not, no trace is opened. */
   readonly usesModel: boolean;
-  /** Whether the command configures the host tools that it is started with. Default: false, and rollouts with host tools are refused. */
+  /** Whether the command gives the agent the host tools of its rollout. If false (default), rollouts with host tools are refused. */
   readonly takesHostTools?: boolean;
   /** Selects the branches of its conversations that are trained; default: all but side calls. */
   readonly branches?: BranchRule;

@@ -28,7 +28,7 @@ export interface ProvisionedSandbox {
   readonly baseCommit: string;
   /** MB on the sandbox's disk before the agent starts. */
   readonly diskBeforeMb: number;
-  /** Whether all that the agent changes is to be carried to its tests. */
+  /** Whether the tests get everything that the agent changed in its sandbox. */
   readonly carriesChanges?: boolean;
 }
 

@@ -70,9 +70,9 @@ export const task = z.strictObject({
     .exactOptional(oneOf(['same', 'snapshot', 'snapshot-or-fresh', 'artifacts']))
     .describe(
       "Where the tests run: `same`: in the agent's own sandbox; `snapshot`: in a fresh one with all that the agent " +
-        'changed in its own; `snapshot-or-fresh`: so where the kind of sandbox can carry that, and over the diff ' +
-        'elsewhere; `artifacts`: in one of an image of their own, with the files that the task names. Without it: in a ' +
-        'fresh one, over the diff.',
+        'changed in its own; `snapshot-or-fresh`: like `snapshot` if the kind of sandbox can carry it, otherwise over the ' +
+        'diff; `artifacts`: in a sandbox of an image of their own, with the files that the task names. Without it: in a ' +
+        'fresh sandbox, over the diff.',
     ),
   user: z
     .exactOptional(oneOf(['root']))

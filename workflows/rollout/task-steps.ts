@@ -93,7 +93,7 @@ function rowOf({ name }: TaskStep, { end }: Worked, { kind, log }: Verdict, rewa
   return { ...row, network };
 }
 
-/** The row of a step that the agent itself kept from its beginning. */
+/** Returns the row of a step that never began because of what an agent did before. */
 const rowOfNone = ({ name }: TaskStep): StepResult => ({ name, reward: 0, stop: null, agentLog: null });
 
 const flagsOf = ({ diff, end, graded }: Worked): readonly Flag[] => [

@@ -86,7 +86,7 @@ export function networkedAsBefore(verdict: Pick<Verdict, 'network'> | null, { te
   return verdict.network === undefined ? task : { ...task, testNetwork: needed };
 }
 
-/** Whether the tests of a task get a snapshot where there is one. */
+/** Whether the tests of a task get a rollout's snapshot, if the rollout has one. */
 const getsSnapshot = ({ gradedIn }: Task): boolean => gradedIn !== undefined && gradedIn !== 'same';
 
 /** Returns the addresses of a task: as it was requested, if known, and as it may be packed, with its id and without. */

@@ -81,9 +81,9 @@ function readJsonAnswer(said: string): Answer | null {
 
 interface Found {
   readonly answer: Answer;
-  /** Whether it is one tool call as text, of which there may be several. */
+  /** Whether the value is a tool call that was written as text. A reply may hold several of them. */
   readonly isCall: boolean;
-  /** Whether a larger answer may have such a value inside. */
+  /** Whether the value may also be a part of a larger answer. */
   readonly isPart: boolean;
 }
 

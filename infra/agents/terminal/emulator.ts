@@ -10,11 +10,11 @@ export interface Emulator {
   write(bytes: Buffer): void;
   /** The grid that is shown. */
   readonly grid: Grid;
-  /** Whether a full-screen program shows a screen of its own. */
+  /** Whether the alternate screen is shown, which full-screen programs use. */
   readonly alternate: boolean;
   /** The number of prompts that a shell has announced, by the sequence OSC 133;A. */
   readonly prompts: number;
-  /** Whether the cursor is still in the line of the last prompt: no command runs, unless its prompt has several lines. */
+  /** Whether the cursor is still in the line of the last prompt. If so, no command runs, unless the prompt has several lines. */
   readonly atPrompt: boolean;
 }
 
@@ -53,7 +53,7 @@ class Xterm implements Emulator {
   #promptLine: number | null = null;
   /** The start of a sequence whose end has not come yet. */
   #pending = '';
-  /** Whether letters are shown as the pieces of boxes. */
+  /** Whether letters are shown as line-drawing characters (DEC Special Graphics). */
   #drawing = false;
 
   constructor(size: Size, { onScroll, onAnswer }: EmulatorEvents) {
@@ -234,7 +234,7 @@ function lengthOfMessage(text: string): number | null {
 
 const isTooLong = (text: string): boolean => text.length >= longestSequence - 1;
 
-/** The pieces of boxes in the special character set of DEC. */
+/** The line-drawing characters of DEC Special Graphics. */
 const boxes: Readonly<Record<string, string>> = {
   j: '┘',
   k: '┐',

@@ -3,7 +3,7 @@ import { widthOf } from './width.ts';
 /** One line of a screen: a text per column. The second column of a wide character is empty. */
 export interface Line {
   readonly cells: string[];
-  /** Whether the text continues in the next line, because it was too long for this one. */
+  /** Whether the text wraps to the next line. */
   continues: boolean;
 }
 
@@ -30,7 +30,7 @@ class CellGrid {
   #lines: Line[];
   #top = 0;
   #bottom: number;
-  /** Whether the last column was written: the next character goes to the next line, if there is one. */
+  /** Whether the last column was just written, so that the next character wraps to the next line. */
   #full = false;
   #scrolled = 0;
   #touched = Number.POSITIVE_INFINITY;

@@ -83,7 +83,7 @@ async function* entriesOf(tar: Buffer): AsyncIterable<CarriedEntry> {
   }
 }
 
-/** Reads a tar. Throws a TemperFailure for one that tar would not have made, which may be no tar that ran. */
+/** Reads a tar archive. Throws a TemperFailure if tar cannot have made it: a root agent may have replaced the program. */
 async function* readable(tar: Buffer): AsyncIterable<TarEntry> {
   try {
     yield* tarEntries(Readable.from([tar]));

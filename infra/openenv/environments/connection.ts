@@ -8,7 +8,7 @@ import type { NamedEnvironment } from './environments.ts';
 
 /** A connection to an environment: one session of it, with an episode of its own. */
 export interface EnvironmentConnection {
-  /** Asks whether the other side still is there: a connection that broke while nothing was sent shows it only then. */
+  /** Returns whether the environment answers a ping. Without one, a connection that broke while idle seems to be open. */
   isAlive(): Promise<boolean>;
   reset(data: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<EnvironmentReply>;
   step(action: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<EnvironmentReply>;
@@ -107,7 +107,7 @@ function connectionOf(at: NamedEnvironment, socket: WebSocket): EnvironmentConne
   };
 }
 
-/** Whether a socket answers a ping. One that does not is closed. */
+/** Returns whether a socket answers a ping, and closes one that does not. */
 function answersPing(socket: WebSocket): Promise<boolean> {
   if (socket.readyState !== WebSocket.OPEN) return Promise.resolve(false);
   return new Promise((resolve) => {

@@ -116,7 +116,7 @@ function requireParent(scope: AppliedScope, path: string): void {
 
 function remove({ root, known }: AppliedScope, path: string): void {
   rmSync(root + path, { recursive: true, force: true });
-  // Something else may take the place of a directory. What is known below it, it leads to.
+  // Something else may take the place of a directory, and then the paths below it are unknown, too.
   if (known.has(path)) known.clear();
 }
 

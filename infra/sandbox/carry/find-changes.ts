@@ -20,8 +20,8 @@ export interface FoundChanges {
 }
 
 /**
- * The most characters of the names in changed directories, where files count that are not carried, such as FIFOs. As JSON so many are
- * fewer bytes than the largest frame has, whatever the names are.
+ * The most characters of all names in changed directories, including those of files that are not carried, such as FIFOs. As JSON they
+ * fit into the largest frame, whatever the names are.
  */
 const mostNameCharacters = 2 ** 25;
 /** Files after which the event loop gets a turn. */
