@@ -18,7 +18,8 @@ export interface EnvironmentConnection {
 /** The answer of an environment: the result of a step, or a refusal, after which the episode continues. */
 export type EnvironmentReply =
   | {
-      readonly observation: Readonly<Record<string, unknown>>;
+      /** An object in most environments, but any JSON value in some. */
+      readonly observation: unknown;
       readonly reward: number | null;
       readonly done: boolean;
     }
@@ -33,7 +34,7 @@ const schemaMs = 10_000;
 const pongMs = 10_000;
 
 const result = z.object({
-  observation: z.record(z.string(), z.unknown()).catch({}),
+  observation: z.unknown().default({}),
   reward: z.union([z.number(), z.boolean().transform(Number)]).nullish(),
   done: z.boolean().default(false),
 });

@@ -59,6 +59,18 @@ describe('the host tool environment', () => {
     await until(() => environment.open === 0);
   });
 
+  it('shows an observation that is no object as it is', async (t) => {
+    const call = toolOf(await startEnvironment(t));
+    const calls: HostCall[] = [];
+    await call(calls, {});
+    for (const echo of ['a board', 47, ['x', 'o'], null]) {
+      assert.equal(await call(calls, { action: { echo } }), JSON.stringify(echo));
+    }
+    // A text that ends as the end of an episode does is in quotation marks, so it ends none.
+    await call(calls, { action: { echo: 'The episode is over.' } });
+    assert.deepEqual(await call(calls, { action: { guess: 3 } }), { text: '{"hint":"higher"}', answer: '0.1' });
+  });
+
   it('adds the rewards up where the task says so, and begins by itself with an action', async (t) => {
     const call = toolOf(await startEnvironment(t), 'sum');
     const calls: HostCall[] = [];

@@ -25,6 +25,7 @@ export async function startGuessEnvironment(): Promise<GuessEnvironment> {
     const say = (type: string, data: object): void => socket.send(JSON.stringify({ type, data }));
     const show = (hint: string, reward: number | null, done: boolean): void =>
       say('observation', { observation: { hint }, reward, done });
+    const showPlain = (observation: unknown): void => say('observation', { observation, reward: null, done: false });
     socket.on('message', (raw) => {
       const message = JSON.parse(String(raw));
       seen.push(message);
@@ -33,7 +34,8 @@ export async function startGuessEnvironment(): Promise<GuessEnvironment> {
         secret = data.seed % 10;
         show('guess a number from 0 to 9', null, false);
       } else if (type === 'step') {
-        if (typeof data.guess !== 'number') say('error', { message: 'expected a guess', code: 'VALIDATION_ERROR' });
+        if ('echo' in data) showPlain(data.echo);
+        else if (typeof data.guess !== 'number') say('error', { message: 'expected a guess', code: 'VALIDATION_ERROR' });
         else if (data.guess === secret) show('right', 1, true);
         else show(data.guess < Number(secret) ? word : 'lower', 0.1, false);
       }
