@@ -11,7 +11,7 @@ export interface EnvironmentConnection {
   /** Returns whether the environment answers a ping. Without one, a connection that broke while idle seems to be open. */
   isAlive(): Promise<boolean>;
   reset(data: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<EnvironmentReply>;
-  step(action: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<EnvironmentReply>;
+  step(action: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<EnvironmentReply | NoReply>;
   close(): void;
 }
 
@@ -24,6 +24,12 @@ export type EnvironmentReply =
       readonly done: boolean;
     }
   | { readonly refusal: string };
+
+/** The reason why an action of the agent got no reply. The connection has ended. */
+export interface NoReply {
+  /** `late`: none came before the time limit; `too-large`: one side refused the other's message for its size. */
+  readonly without: 'late' | 'too-large';
+}
 
 const messageBytes = 16 * 1024 * 1024;
 const handshakeMs = 10_000;
@@ -88,7 +94,7 @@ function connectionOf(at: NamedEnvironment, socket: WebSocket): EnvironmentConne
     const text = await exchange(socket, JSON.stringify(message), signal).catch((error: unknown) => {
       // A late reply would be mistaken for the reply to the next message.
       socket.terminate();
-      throw unavailable(at, errorMessage(error));
+      throw unavailable(at, errorMessage(error), error);
     });
     const parsed = reply.safeParse(parse(text));
     if (!parsed.success) throw unavailable(at, `expected an observation or an error, got ${text.slice(0, 200)}`);
@@ -100,7 +106,11 @@ function connectionOf(at: NamedEnvironment, socket: WebSocket): EnvironmentConne
   return {
     isAlive: () => answersPing(socket),
     reset: (data, signal) => ask({ type: 'reset', data }, signal),
-    step: (data, signal) => ask({ type: 'step', data }, signal),
+    step: (data, signal) =>
+      ask({ type: 'step', data }, signal).catch((error: unknown) => {
+        if (error instanceof TemperFailure && error.cause instanceof Unanswered) return { without: error.cause.why };
+        throw error;
+      }),
     close() {
       if (socket.readyState === WebSocket.OPEN) socket.send('{"type":"close"}');
       socket.close();
@@ -125,23 +135,48 @@ function answersPing(socket: WebSocket): Promise<boolean> {
   });
 }
 
+/** The end of a wait for a reply that the message itself may have caused. */
+class Unanswered extends Error {
+  readonly why: NoReply['without'];
+
+  constructor(why: NoReply['without'], message: string) {
+    super(message);
+    this.why = why;
+  }
+}
+
+/** The code with which either side closes a connection because of a message that is too large for it. */
+const tooLargeCode = 1009;
+const refusedSize = 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH';
+
 /** Sends a message and waits for the next one. */
 function exchange(socket: WebSocket, text: string, signal: AbortSignal): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const onMessage = (data: unknown): void => resolve(String(data));
-  const onClose = (): void => reject(new Error('it closed the connection'));
-  const onAbort = (): void => reject(new Error('it did not answer in time'));
-  socket.once('message', onMessage).once('close', onClose);
+  const tooLarge = (): Unanswered => new Unanswered('too-large', `a message was larger than ${messageBytes} bytes`);
+  const onError = (error: Error & { readonly code?: string }): void => {
+    if (error.code === refusedSize) reject(tooLarge());
+  };
+  const onClose = (code: number): void =>
+    reject(code === tooLargeCode ? tooLarge() : new Error('it closed the connection'));
+  const onAbort = (): void => reject(lateness(signal));
+  socket.once('message', onMessage).once('close', onClose).on('error', onError);
   signal.addEventListener('abort', onAbort, { once: true });
   if (signal.aborted) onAbort();
   socket.send(text, (error) => {
     if (error) reject(error);
   });
   return promise.finally(() => {
-    socket.off('message', onMessage).off('close', onClose);
+    socket.off('message', onMessage).off('close', onClose).off('error', onError);
     signal.removeEventListener('abort', onAbort);
   });
 }
+
+/** Returns the error of a wait that was ended: by its time limit, or because its caller no longer wants the reply. */
+const lateness = ({ reason }: AbortSignal): Error =>
+  reason instanceof DOMException && reason.name === 'TimeoutError'
+    ? new Unanswered('late', 'it did not answer in time')
+    : new Error('the wait for its answer was ended', { cause: reason });
 
 function parse(text: string): unknown {
   try {
@@ -162,5 +197,5 @@ export async function actionSchemaOf({ url, token }: NamedEnvironment, signal: A
   return parsed.success ? parsed.data.action : null;
 }
 
-export const unavailable = ({ name, url }: NamedEnvironment, why: string): TemperFailure =>
-  new TemperFailure('EnvironmentUnavailable', `environment ${name} at ${url}: ${why}; check its server`);
+export const unavailable = ({ name, url }: NamedEnvironment, why: string, cause?: unknown): TemperFailure =>
+  new TemperFailure('EnvironmentUnavailable', `environment ${name} at ${url}: ${why}; check its server`, { cause });

@@ -9,6 +9,7 @@ import {
   connectEnvironment,
   type EnvironmentConnection,
   type EnvironmentReply,
+  type NoReply,
   unavailable,
 } from './connection.ts';
 import { type EnvironmentTask, environmentFile, environmentTask } from './environment-task.ts';
@@ -24,7 +25,7 @@ const input = {
 const given = z.object(input);
 
 /** The time limit of one call. It is shorter than the gateway's own, which counts as a failure of the agent. */
-const callMs = 240_000;
+const defaultCallMs = 240_000;
 const limitSec = 290;
 /**
  * The most connections of one gateway. One more closes the one that was used least recently, whose episode is played again at its
@@ -40,8 +41,11 @@ const over = 'The episode is over.';
 
 /** An episode in progress. */
 interface Episode {
+  readonly at: NamedEnvironment;
   readonly connection: EnvironmentConnection;
   readonly task: EnvironmentTask;
+  /** The time that an action must have had before its lateness ends the episode. */
+  readonly leastActionMs: number;
   /** The calls that it has seen. */
   calls: number;
   rewards: number[];
@@ -55,7 +59,7 @@ interface Episode {
  */
 export function createEnvironmentTool(
   environments: Environments,
-  { connectMs }: { readonly connectMs?: number } = {},
+  { connectMs, callMs = defaultCallMs }: { readonly connectMs?: number; readonly callMs?: number } = {},
 ): HostTool {
   const open = new LRUCache<string, Episode>({
     max: maxConnections,
@@ -72,7 +76,7 @@ export function createEnvironmentTool(
     const task = await taskOf(context);
     const at = await environments.find(task.environment);
     const episode = await episodeOf(at, { task, earlier, session: context.session }, signal);
-    const first = earlier.length === 0 ? await begin(episode, at, signal) : '';
+    const first = earlier.length === 0 ? await begin(episode, signal) : '';
     const text = action === undefined && first !== '' ? first : await play(episode, action ?? {}, signal);
     episode.calls = earlier.length + 1;
     if (episode.isOver) open.delete(context.session);
@@ -91,11 +95,11 @@ export function createEnvironmentTool(
     if (isCurrent && (await known.connection.isAlive())) return known;
     open.delete(session);
     const connection = await connectEnvironment(at, signal, connectMs);
-    const episode: Episode = { connection, task, calls: 0, rewards: [], isOver: false };
+    const episode: Episode = { at, connection, task, leastActionMs: callMs / 2, calls: 0, rewards: [], isOver: false };
     open.set(session, episode);
     for (const [index, { arguments: args, result }] of earlier.entries()) {
       const { action } = given.parse(JSON.parse(args));
-      const first = index === 0 ? await begin(episode, at, signal) : '';
+      const first = index === 0 ? await begin(episode, signal) : '';
       const text = action === undefined && first !== '' ? first : await play(episode, action ?? {}, signal);
       if (text === result) continue;
       open.delete(session);
@@ -131,7 +135,8 @@ async function taskOf({ task }: HostToolContext): Promise<EnvironmentTask> {
 }
 
 /** Resets the environment. Returns its first observation and the form of its actions. */
-async function begin(episode: Episode, at: NamedEnvironment, signal: AbortSignal): Promise<string> {
+async function begin(episode: Episode, signal: AbortSignal): Promise<string> {
+  const { at } = episode;
   const reply = await episode.connection.reset(episode.task.reset, signal);
   if ('refusal' in reply) throw unavailable(at, `it refused to begin: ${reply.refusal}`);
   const schema = await actionSchemaOf(at, signal);
@@ -140,10 +145,28 @@ async function begin(episode: Episode, at: NamedEnvironment, signal: AbortSignal
   return `${take(episode, reply)}${form}`;
 }
 
+/**
+ * Plays one action. One that gets no reply ends the episode with the rewards until then: whether an environment hangs is in the
+ * agent's hands, so that this must be no failure from outside, which is repeated without a score.
+ */
 async function play(episode: Episode, action: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<string> {
   if (episode.isOver) return over;
-  return take(episode, await episode.connection.step(action, signal));
+  const startedMs = performance.now();
+  const reply = await episode.connection.step(action, signal);
+  if (!('without' in reply)) return take(episode, reply);
+  const waitedMs = performance.now() - startedMs;
+  // A call also connects and plays earlier actions again. If that took most of its time, the action had too little.
+  if (reply.without === 'late' && waitedMs < episode.leastActionMs) {
+    throw unavailable(episode.at, 'it took so long to begin again that no time was left for an action');
+  }
+  episode.isOver = true;
+  return `error: ${noReply(reply, waitedMs)}; what was reached before it counts\n${over}`;
 }
+
+const noReply = ({ without }: NoReply, waitedMs: number): string =>
+  without === 'late'
+    ? `the environment did not answer this action in ${Math.round(waitedMs / 1_000)} s`
+    : 'the environment answered this action with more than 16 MB, or refused its size';
 
 /** Takes the reward of a reply, and returns what the agent sees of it. */
 function take(episode: Episode, reply: EnvironmentReply): string {

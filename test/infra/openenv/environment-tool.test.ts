@@ -19,9 +19,13 @@ const never = new AbortController().signal;
 const first = '{"hint":"guess a number from 0 to 9"}';
 
 /** The tool of one gateway process; `calls` are the calls that the session has recorded. */
-function toolOf({ url }: Pick<GuessEnvironment, 'url'>, reward: 'last' | 'sum' = 'last') {
-  const tool = createEnvironmentTool({ find: async (name) => ({ name, url, token: null }) }, { connectMs: 0 });
-  const file = async () => Buffer.from(JSON.stringify({ environment: 'guess', reset: { seed: 47 }, reward }));
+function toolOf(
+  { url }: Pick<GuessEnvironment, 'url'>,
+  reward: 'last' | 'sum' = 'last',
+  { callMs = 240_000, reset = {} }: { readonly callMs?: number; readonly reset?: object } = {},
+) {
+  const tool = createEnvironmentTool({ find: async (name) => ({ name, url, token: null }) }, { connectMs: 0, callMs });
+  const file = async () => Buffer.from(JSON.stringify({ environment: 'guess', reset: { seed: 47, ...reset }, reward }));
   return async (calls: HostCall[], args: Record<string, unknown>): Promise<HostToolReply> => {
     const context = { session: 'rollout.1', task: { id: 'guess-47', file }, calls, signal: never };
     const reply = await tool.call(args, context);
@@ -104,6 +108,40 @@ describe('the host tool environment', () => {
     await assert.rejects(toolOf(environment)(calls, { action: { guess: 4 } }), lost);
     const nowhere = { url: 'http://127.0.0.1:1' };
     await assert.rejects(toolOf(nowhere)([], {}), { type: 'EnvironmentUnavailable', message: /ECONNREFUSED/ });
+  });
+
+  it('ends the episode with its rewards at an action that is not answered, or with too much', async (t) => {
+    const environment = await startEnvironment(t);
+    const ends: readonly (readonly [object, RegExp])[] = [
+      [{ hang: true }, /^error: the environment did not answer this action in \d+ s; .*\nThe episode is over\.$/],
+      [
+        { flood: 17 * 2 ** 20 },
+        /^error: the environment answered this action with more than 16 MB.*\nThe episode is over\.$/,
+      ],
+      [{ close: 1009 }, /refused its size.*\nThe episode is over\.$/],
+    ];
+    for (const [action, text] of ends) {
+      const call = toolOf(environment, 'last', { callMs: 'hang' in action ? 3_000 : 60_000 });
+      const calls: HostCall[] = [];
+      await call(calls, { action: { guess: 3 } });
+      const end = await call(calls, { action });
+      assert.ok(typeof end === 'object');
+      assert.match(end.text, text);
+      assert.equal(end.answer, '0.1');
+      assert.equal(await call(calls, { action: { guess: 7 } }), 'The episode is over.');
+      // Another process does not play it again.
+      assert.equal(await toolOf(environment)(calls, {}), 'The episode is over.');
+    }
+    await until(() => environment.open === 0);
+  });
+
+  it('fails as a lost environment if that hangs before an action, or goes at one', async (t) => {
+    const environment = await startEnvironment(t);
+    const late = { type: 'EnvironmentUnavailable', message: /did not answer in time/ };
+    const hanging = toolOf(environment, 'last', { callMs: 300, reset: { hang: true } });
+    await assert.rejects(hanging([], { action: { guess: 3 } }), late);
+    const gone = { type: 'EnvironmentUnavailable', message: /closed the connection/ };
+    await assert.rejects(toolOf(environment)([], { action: { close: 1012 } }), gone);
   });
 
   it('fails as a lost environment where the operator has not named it, or not rightly', async (t) => {

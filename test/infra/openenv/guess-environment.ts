@@ -31,11 +31,16 @@ export async function startGuessEnvironment(): Promise<GuessEnvironment> {
       seen.push(message);
       const { type, data } = message;
       if (type === 'reset') {
+        if ('hang' in data) return;
         secret = data.seed % 10;
         show('guess a number from 0 to 9', null, false);
       } else if (type === 'step') {
         if ('echo' in data) showPlain(data.echo);
-        else if (typeof data.guess !== 'number') say('error', { message: 'expected a guess', code: 'VALIDATION_ERROR' });
+        else if ('close' in data) socket.close(data.close);
+        else if ('flood' in data) showPlain('x'.repeat(data.flood));
+        else if ('hang' in data) return;
+        else if (typeof data.guess !== 'number')
+          say('error', { message: 'expected a guess', code: 'VALIDATION_ERROR' });
         else if (data.guess === secret) show('right', 1, true);
         else show(data.guess < Number(secret) ? word : 'lower', 0.1, false);
       }
