@@ -19,8 +19,9 @@ export function serveClientSockets(server: ServerType, connections: Connections,
     // A stranger may send any text as the target, also one that is no address.
     const [path = ''] = (request.url ?? '').split('?');
     if (path !== socketPath) return refuse(socket, 404, `expected ${socketPath}, got ${path.slice(0, 100)}`);
-    const refusal = refusalOf(keys, { path, authorization: request.headers.authorization });
-    if (refusal !== null) return refuse(socket, 401, refusal);
+    const { authorization, host, origin } = request.headers;
+    const refusal = refusalOf(keys, { path, authorization, host, origin });
+    if (refusal !== null) return refuse(socket, refusal.status, refusal.message);
     sockets.handleUpgrade(request, socket, head, (client) => {
       const connection = connections.open(client);
       alive.add(client);
@@ -43,7 +44,7 @@ export function serveClientSockets(server: ServerType, connections: Connections,
   };
 }
 
-function refuse(socket: Duplex, status: 401 | 404, message: string): void {
+function refuse(socket: Duplex, status: 401 | 403 | 404, message: string): void {
   const body = JSON.stringify({ error: { message } });
   const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nconnection: close\r\ncontent-type: application/json`;
   socket.on('error', () => undefined);

@@ -64,8 +64,9 @@ export async function startOpenEnvServer(options: OpenEnvServerOptions): Promise
 function routesOf({ environment, metadata, keys, log }: OpenEnvServerOptions): Hono {
   const app = new Hono();
   app.use(async (c, next) => {
-    const refusal = refusalOf(keys, { path: c.req.path, authorization: c.req.header('authorization') });
-    return refusal === null ? next() : c.json({ error: { message: refusal } }, 401);
+    const [authorization, host, origin] = ['authorization', 'host', 'origin'].map((name) => c.req.header(name));
+    const refusal = refusalOf(keys, { path: c.req.path, authorization, host, origin });
+    return refusal === null ? next() : c.json({ error: { message: refusal.message } }, refusal.status);
   });
   app.get('/health', (c) => c.json({ status: 'healthy' }));
   app.get('/metadata', (c) => c.json(metadata));

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
@@ -26,6 +27,60 @@ describe('the OpenEnv server', () => {
     assert.equal((await ask({ key: 'k', headers: { authorization: 'Bearer the-key' } })).status, 503);
     const refused = connect(setting);
     await until(refused.isClosed);
+  });
+
+  it('refuses pages of other servers in a browser of the same machine', async (t) => {
+    const { server } = await startSetting(t, { calls: false });
+    const { host, port } = new URL(server.url);
+    const answerTo = async (path: string, headers: Readonly<Record<string, string>>) => {
+      const asked = request(`${server.url}${path}`, { headers });
+      asked.end();
+      const [reply] = await Promise.race([once(asked, 'response'), once(asked, 'upgrade')]);
+      reply.destroy();
+      return reply.statusCode;
+    };
+    const upgrade = {
+      connection: 'upgrade',
+      upgrade: 'websocket',
+      'sec-websocket-version': '13',
+      'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==',
+    };
+    const cases: readonly (readonly [number, Readonly<Record<string, string>>])[] = [
+      [200, {}],
+      [200, { host: `localhost:${port}` }],
+      [200, { host: `[::1]:${port}` }],
+      [200, { origin: server.url }],
+      [403, { origin: 'https://evil.test' }],
+      [403, { origin: `http://evil.test:${port}` }],
+      [403, { origin: `http://localhost:${Number(port) + 1}`, host: `localhost:${port}` }],
+      [403, { origin: 'null' }],
+      // The name leads to this machine since the page was loaded.
+      [403, { host: `evil.test:${port}` }],
+      [403, { host: `127.0.0.1.evil.test:${port}` }],
+      [403, { host: `evil.test:${port}`, origin: `http://evil.test:${port}` }],
+    ];
+    for (const [status, headers] of cases) {
+      const shown = `${JSON.stringify(headers)} at ${host}`;
+      assert.equal(await answerTo('/schema', headers), status, shown);
+      const socketStatus = await answerTo('/ws', { ...upgrade, ...headers });
+      assert.equal(socketStatus, status === 200 ? 101 : status, shown);
+    }
+  });
+
+  it('takes any name of its machine from those who have the token, but no other page', async (t) => {
+    const { server } = await startSetting(t, { keys: { client: 'the-token', model: null }, calls: false });
+    const statusOf = async (path: string, headers: Readonly<Record<string, string>>) => {
+      const asked = request(`${server.url}${path}`, { headers });
+      asked.end();
+      const [reply] = await once(asked, 'response');
+      reply.destroy();
+      return reply.statusCode;
+    };
+    const authorization = 'Bearer the-token';
+    assert.equal(await statusOf('/schema', { host: 'gpu-1', authorization }), 200);
+    assert.equal(await statusOf('/schema', { host: 'gpu-1', authorization, origin: 'https://evil.test' }), 403);
+    // The path of the gateways has no key here.
+    assert.equal(await statusOf('/model/v1/chat/completions', { host: 'gpu-1', authorization }), 403);
   });
 
   it('serves TLS, with the token in the address', async (t) => {
