@@ -6,7 +6,7 @@ import type { TaskAddress, TaskSetAddress } from '../../workflows/contracts/task
 import type { DataSetOpener } from '../data-sets/data-set-opener.ts';
 import type { Store } from '../store/store.ts';
 import { generatedAddress, parseSetAddress } from './address.ts';
-import { findTaskDirectories, resolveBelowRoots } from './task-directories.ts';
+import { findTaskDirectories, holdsTasks, resolveBelowRoots } from './task-directories.ts';
 
 export interface TaskListerDependencies {
   readonly store: Store;
@@ -79,6 +79,8 @@ export function createTaskLister({ store, roots, dataSets }: TaskListerDependenc
 }
 
 async function versionOf(directory: string): Promise<unknown> {
+  // The time of a set whose tasks are in groups says nothing of them.
+  if (!(await holdsTasks(directory))) return Symbol('grouped');
   const { mtimeMs } = await stat(directory);
   return Date.now() - mtimeMs > settledMs ? mtimeMs : Symbol('unsettled');
 }

@@ -115,3 +115,23 @@ it('lists a set again only after it changed', async () => {
   assert.deepEqual([before.length, (await tasks.list(`harbor:${directory}`)).length], [3, 4]);
   await rm(join(directory, 'four'), { recursive: true });
 });
+
+it('lists a set whose tasks are in groups, and what is added to a group later', async () => {
+  const set = join(home, 'roots/grouped');
+  const put = async (path: string): Promise<void> => {
+    await mkdir(join(set, path), { recursive: true });
+    await writeFile(join(set, path, 'task.toml'), '');
+  };
+  await Promise.all(['maths/sum', 'physics/optics/lens', 'physics/fall', '.git/hidden'].map(put));
+  const listed = async () => (await tasks.list(`harbor:${set}`)).map((one) => one.slice(`harbor:${set}/`.length));
+  assert.deepEqual(await listed(), ['maths/sum', 'physics/fall', 'physics/optics/lens']);
+  await utimes(set, 1000, 1000);
+  await put('maths/product');
+  assert.equal((await listed()).length, 4);
+  // Further task files below a set that has tasks of its own belong to these.
+  await put('whole');
+  assert.deepEqual(await listed(), ['whole']);
+  await rm(set, { recursive: true });
+  await mkdir(join(set, 'empty'), { recursive: true });
+  await assert.rejects(tasks.list(`harbor:${set}`), unknown(/neither it nor the 4 levels of directories below it/));
+});
