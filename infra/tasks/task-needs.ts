@@ -68,6 +68,10 @@ export const needs = {
     what: 'their tests need them: any sandbox but a local one',
     isNeeded: ({ keepProcesses }) => keepProcesses,
   },
+  'commands that collect': {
+    what: 'they run beside the processes that the agent left: in a local sandbox they find only its files',
+    isNeeded: ({ collect }) => collect.length > 0,
+  },
   "the image's entry point": {
     what: 'it runs beside the agent and its tests: any sandbox but a local one',
     isNeeded: ({ entrypoint }) => entrypoint !== null,

@@ -124,13 +124,19 @@ it('says what tasks need: networks, images and solutions, and more than the host
   });
 });
 
-it('says which tasks need an agent that calls host tools', () => {
+it('says which tasks need an agent that calls host tools, and which collect from what the agent left', () => {
   const files = {
     'task.toml': '[environment]\ndocker_image = "any"\n',
     'instruction.md': 'Answer.',
     'tests/test.sh': 'echo 1 > /logs/verifier/reward.txt',
   };
   const task = (toml: string) => readHarborTask(filesOf({ ...files, 'task.toml': files['task.toml'] + toml }));
-  const { isNeeded } = taskNeeds['host tools'];
-  assert.deepEqual([isNeeded(task('')), isNeeded(task('[tools]\nhost = ["answer"]\n'))], [false, true]);
+  const examples = {
+    'host tools': '[tools]\nhost = ["answer"]\n',
+    'commands that collect': '[[verifier.collect]]\ncommand = "pg_dump >rows.sql"\n',
+  } as const;
+  for (const [name, toml] of Object.entries(examples)) {
+    const { isNeeded } = taskNeeds[name as keyof typeof examples];
+    assert.deepEqual([isNeeded(task('')), isNeeded(task(toml))], [false, true], name);
+  }
 });
