@@ -70,12 +70,12 @@ export interface Providers {
   /** Returns a kind that is ready now. Throws SandboxUnavailable with the reason if it is not. */
   ready(kind: SandboxKind): Promise<SandboxProvider>;
   /** Returns the provider for a choice and a task, among those seen. Throws a failure that names the task and what it lacks. */
-  choose(
-    choice: SandboxChoice,
-    task: Pick<Task, 'id' | 'image' | 'imageFrom' | 'workdir' | 'gpus' | 'user' | 'services'>,
-    needs: Pick<SandboxNeeds, 'filesInImage' | 'lifetimeMs'>,
-  ): Promise<SandboxProvider>;
+  choose(choice: SandboxChoice, task: PlacedTask, needs: RolloutNeeds): Promise<SandboxProvider>;
 }
+
+/** The facts of a task, and of its rollout, that decide the kind of its sandbox. */
+type PlacedTask = Pick<Task, 'id' | 'image' | 'imageFrom' | 'workdir' | 'gpus' | 'user' | 'services'>;
+type RolloutNeeds = Pick<SandboxNeeds, 'filesInImage' | 'lifetimeMs'>;
 
 /** Fixed paths of Harbor's layout, which tests depend on. */
 const fixedPaths = ['/tests', '/logs/verifier'];
@@ -121,21 +121,28 @@ export async function openProviders(
       if (provider !== undefined && ready) return provider;
       throw notReady(kind, summary);
     },
-    choose: async (choice, task, needs) => {
-      const asked = choice === 'auto' ? options.preferred : choice;
-      return chooseProvider(await findReady(), asked, {
-        task: task.id,
-        image: task.image,
-        imageFrom: task.imageFrom ?? 'host',
-        paths: [task.workdir, ...fixedPaths],
-        ...(task.gpus !== undefined && { gpus: task.gpus }),
-        root: task.user === 'root',
-        services: (task.services ?? []).map(({ name }) => name),
-        ...needs,
-      });
-    },
+    choose: async (choice, task, needs) =>
+      providerFor(await findReady(), choice === 'auto' ? options.preferred : choice, task, needs),
   };
 }
+
+/** Returns the provider for a choice and a task. Throws a failure that names the task and what each kind lacks. */
+export const providerFor = (
+  providers: ReadonlyMap<SandboxKind, SandboxProvider>,
+  choice: SandboxChoice,
+  task: PlacedTask,
+  needs: RolloutNeeds,
+): Promise<SandboxProvider> =>
+  chooseProvider(providers, choice, {
+    task: task.id,
+    image: task.image,
+    imageFrom: task.imageFrom ?? 'host',
+    paths: [task.workdir, ...fixedPaths],
+    ...(task.gpus !== undefined && { gpus: task.gpus }),
+    root: task.user === 'root',
+    services: (task.services ?? []).map(({ name }) => name),
+    ...needs,
+  });
 
 /**
  * Returns the named kind, or for `auto` the first that supports the task. Throws the reason of each kind that does not, the

@@ -115,6 +115,8 @@ export interface TestWorkersOptions {
   readonly upstream?: GatewayControl['upstream'];
   /** Default: what the provider says. */
   readonly hasImage?: Host['hasImage'];
+  /** The choice of a provider for a task. Default: the only one, whatever the task needs. */
+  readonly choose?: Host['choose'];
   /** Default: a directory in the home. */
   readonly cacheDir?: string;
   /** Agents of a user's own. Default: none. */
@@ -271,7 +273,7 @@ function createTestHost({ home, provider, taskRoots, capacity, gateway, ...optio
     admission: createAdmission({ need: kept, readLevels: () => [] }),
     intake: createIntake(),
     providers: { all: providers, seen: async () => providers },
-    choose: async () => provider,
+    choose: options.choose ?? (async () => provider),
     hasImage: options.hasImage ?? ((image) => hasImage(providers, image)),
     agent: agents.get,
     gatewaySockets: { sessions: join(home, 'sessions'), agents: join(home, 'gw') },

@@ -1,0 +1,67 @@
+import { serviceTask } from '../service-tasks.ts';
+import { type FeatureTask, memory } from './feature-task.ts';
+import { needsBuild, needsImage, needsRoot, needsServices } from './where-refused.ts';
+
+const compose = (fields = ''): string =>
+  `services:\n  client:\n    image: temper-tasks:bookworm\n    working_dir: /app\n${fields}`;
+
+/** Prints a summary as pytest does, in which a test has passed if a condition of the shell is true. */
+const pytest = (condition: string): string =>
+  `echo '== short test summary info =='\nif ${condition}; then echo 'PASSED tests::it'; else echo 'FAILED tests::it'; fi\n`;
+
+const tests = { 'tests/test_outputs.py': 'def test(): pass\n' };
+
+const who = `python3 -c 'import urllib.request as r; print(r.urlopen("http://127.0.0.1:8080/who").read().decode())'`;
+
+/** A task whose tests ask for the agent's shell: they need a process that it started. */
+const inAgentShell: Readonly<Record<string, string>> = {
+  'task.yaml': 'instruction: Serve who you are.\nrun_tests_in_same_shell: true\n',
+  'docker-compose.yaml': compose(),
+  'run-tests.sh': pytest(`[ "$(${who})" -gt 0 ]`),
+  'solution.sh': `id -u >who
+setsid python3 -m http.server 8080 --bind 127.0.0.1 </dev/null >/dev/null 2>&1 &
+until ${who} >/dev/null 2>&1; do sleep 0.1; done
+`,
+  ...tests,
+};
+
+/** One task for each feature of terminal-bench's format. */
+export const terminalBenchFeatures: Readonly<Record<string, FeatureTask>> = {
+  "tests in the agent's shell": { files: { terminalBench: inAgentShell }, refused: needsImage },
+  "tests in the agent's shell, and an agent that is root": {
+    files: {
+      terminalBench: { ...inAgentShell, 'run-tests.sh': pytest(`[ "$(${who})" = 0 ]`) },
+      options: '?user=root',
+    },
+    refused: needsRoot,
+  },
+  'limits of memory and CPU, and a verdict that another parser than that of pytest reads': {
+    files: {
+      terminalBench: {
+        'task.yaml': 'instruction: Write down your memory.\nparser_name: sweperf\n',
+        'docker-compose.yaml': compose('    mem_limit: 300m\n    cpus: 0.5\n'),
+        'run-tests.sh': `echo 'SWE-Perf results starts here'
+if [ "$(cat memory)" -lt $((512 * 1048576)) ]; then echo PASSED; else echo FAILED; fi
+echo 'SWE-Perf results ends here'
+`,
+        'solution.sh': `${memory} >memory\n`,
+        ...tests,
+      },
+    },
+    refused: needsImage,
+  },
+  'mounts of files of its own': {
+    files: {
+      terminalBench: {
+        'task.yaml': 'instruction: Copy what is in the book.\n',
+        'docker-compose.yaml': compose('    volumes: [./book:/app/book:ro]\n'),
+        'book/page': 'tulip\n',
+        'run-tests.sh': pytest('grep -qx tulip copied && ! grep -q rose book/page'),
+        'solution.sh': 'cp book/page copied; chmod -R u+w book; echo rose >book/page\n',
+        ...tests,
+      },
+    },
+    refused: needsBuild,
+  },
+  'two services beside the client': { files: { terminalBench: serviceTask }, refused: needsServices },
+};
