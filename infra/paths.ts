@@ -24,6 +24,8 @@ export interface Paths {
   /** Directory of the sockets and records of sandboxes with a network. */
   readonly egress: string;
   readonly sandboxes: string;
+  /** Directory of the results of agents whose sandboxes are gone while their rollouts still run. */
+  readonly results: string;
   /** Directory that records which images temper pulled or built on this host, and when each was last used. */
   readonly images: string;
   readonly policy: string;
@@ -64,6 +66,7 @@ export function pathsBelow(home: string): Paths {
     },
     egress: join(socketRoot(home), 'egress'),
     sandboxes: join(home, 'sandboxes'),
+    results: join(home, 'results'),
     images: join(home, 'images'),
     policy: join(home, 'policy'),
     trainer: join(home, 'trainer'),

@@ -46,7 +46,7 @@ export function hostQueues(
 ): WorkerOptions[] {
   const common = { activityTaskPollerBehavior: pollers, maxEagerActivityReservationsPerWorkflowTask: 0 };
   const provisioning = createProvisioning(host);
-  const agent = createAgentActivities(host, lanes.capture);
+  const agent = createAgentActivities(host, lanes);
   const inPlace = createEvaluationInPlace(host);
   const stages: WorkerOptions[] = [
     {

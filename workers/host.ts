@@ -27,6 +27,7 @@ import { readLevels } from '../infra/machine/read-levels.ts';
 import { capacityWarning, rolloutDirectories, rolloutsThatFit } from '../infra/machine/rollouts-that-fit.ts';
 import { createHelperSpawner } from '../infra/process/spawner/through-helper.ts';
 import { hasImage, openProviders } from '../infra/sandbox/index.ts';
+import { createKeptResults } from '../infra/sandbox/kept-results.ts';
 import { openStackKeys } from '../infra/stack.ts';
 import { createTasks } from '../infra/tasks/tasks.ts';
 import { backlogOf } from '../infra/temporal/backlog.ts';
@@ -209,6 +210,7 @@ export async function openHost(
     admission,
     intake,
     slots: createSlots(config.capacity, { admission, intake }),
+    results: createKeptResults(config.paths.results),
     tasks: createTasks({
       store: blobs,
       roots: config.taskRoots,

@@ -21,14 +21,18 @@ import { capture, captureAtOnce } from './capture.ts';
 import { captureSnapshot } from './capture-snapshot.ts';
 import { collect } from './collect.ts';
 import { agentKeyOf, attachAgentSandbox, type Host } from './host.ts';
-import type { Lane } from './lane.ts';
+import type { Lanes } from './lanes.ts';
 import { hasNetwork, type OpenEgress, openEgress } from './network.ts';
+import { mayRelease, releaseAtOnce, unlessKept } from './release-at-once.ts';
 import { startAgent, startThenWait } from './start-agent.ts';
 
-/** Creates the activities around an agent. Without a lane for captures, each diff is captured in an activity of its own. */
+/** The lanes of the stages that may share the activity that waits for the agent. Without them, each has an activity of its own. */
+export type SharedLanes = Pick<Lanes, 'capture' | 'release'>;
+
+/** Creates the activities around an agent. */
 export function createAgentActivities(
   host: Host,
-  captures?: Lane,
+  lanes?: SharedLanes,
 ): Pick<HostActivities, 'startAgent' | 'awaitAgent' | 'deliverCancel' | 'captureDiff' | 'captureSnapshot'> {
   return {
     startAgent: (input) =>
@@ -36,10 +40,11 @@ export function createAgentActivities(
         const { started } = await startAgent(host, input, signal);
         return { started };
       }),
-    awaitAgent: (input) =>
-      input.start === undefined
-        ? awaitStarted(host, input)
-        : startAndAwait(host, { ...input, start: input.start }, captures),
+    awaitAgent: (input) => {
+      const { start } = input;
+      if (start === undefined) return awaitStarted(host, input);
+      return unlessKept(host, input.epoch, () => startAndAwait(host, { ...input, start }, lanes));
+    },
     deliverCancel: async () => sendHeartbeatsNow(Context.current().info.workflowExecution?.runId ?? ''),
     captureDiff: (input) => joinAtBoundary((signal, report) => capture(host, input, { report, signal })),
     captureSnapshot: (input) => joinAtBoundary((signal) => captureSnapshot(host, input, signal)),
@@ -57,9 +62,12 @@ function awaitStarted(host: Host, input: AwaitAgent): Promise<AgentEnd> {
 
 type StartAndAwait = AwaitAgent & Pick<Required<AwaitAgent>, 'start'>;
 
-/** Starts the agent, waits for its end, and captures the diff if the lane of captures has a place right then. */
-function startAndAwait(host: Host, input: StartAndAwait, captures: Lane | undefined): Promise<AgentEnd> {
-  const { start, baseCommit } = input;
+/**
+ * Starts the agent and waits for its end. Then it captures the diff and releases the sandbox, each if the lane of the stage has a
+ * place right then.
+ */
+function startAndAwait(host: Host, input: StartAndAwait, lanes: SharedLanes | undefined): Promise<AgentEnd> {
+  const { start, baseCommit, epoch } = input;
   return startThenWait(
     async (signal) => {
       const started = await startAgent(host, { ...input, ...start }, signal);
@@ -67,10 +75,13 @@ function startAndAwait(host: Host, input: StartAndAwait, captures: Lane | undefi
     },
     async ({ started, startedAtMs, startSeconds }, signal) => {
       const sandbox = started?.sandbox ?? (await attachAgentSandbox(host, input));
-      const end = await awaitAgent(host, input, { sandbox, startedAtMs }, signal);
-      if (captures === undefined || baseCommit === undefined) return { ...end, startSeconds };
+      const end = { ...(await awaitAgent(host, input, { sandbox, startedAtMs }, signal)), startSeconds };
+      if (lanes === undefined || baseCommit === undefined) return end;
       const options = { sandbox, store: host.store, workdir: start.task.workdir, baseCommit };
-      return { ...end, startSeconds, ...(await captureAtOnce(captures, options, signal)) };
+      const captured = await captureAtOnce(lanes.capture, options, signal);
+      if (captured === null) return end;
+      const whole = { ...end, ...captured };
+      return mayRelease(input) ? releaseAtOnce(host, lanes.release, { epoch, end: whole }) : whole;
     },
   );
 }

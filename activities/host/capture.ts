@@ -51,14 +51,14 @@ interface CaptureAtOnce {
 
 /**
  * Captures the diff in the activity that has waited for the agent's end, which saves an activity. It does so only if the lane
- * has a place at once. Returns nothing if it has none or if the capture fails: the stage has an activity of its own then.
+ * has a place at once. Returns null if it has none or if the capture fails: the stage has an activity of its own then.
  */
 export async function captureAtOnce(
   lane: Lane,
   { sandbox, store, ...options }: CaptureAtOnce,
   signal: AbortSignal,
-): Promise<Pick<AgentEnd, 'diff' | 'captureSeconds'>> {
-  if (!lane.tryEnter()) return {};
+): Promise<Pick<Required<AgentEnd>, 'diff' | 'captureSeconds'> | null> {
+  if (!lane.tryEnter()) return null;
   const beganAtMs = Date.now();
   try {
     const take = (ending: AbortSignal) => captureDiff(sandbox, store, { ...options, stalledBefore: false }, ending);
@@ -70,7 +70,7 @@ export async function captureAtOnce(
   } catch (error) {
     signal.throwIfAborted();
     Context.current().log.warn('the diff is captured in an activity of its own', { error: errorMessage(error) });
-    return {};
+    return null;
   } finally {
     lane.leave();
   }

@@ -5,12 +5,14 @@ import type { GatewaySockets } from '../../infra/gateway/sockets.ts';
 import type { VerdictCache } from '../../infra/grading/verdict-cache.ts';
 import { isOfEarlierLife } from '../../infra/hosts/token.ts';
 import type { Providers } from '../../infra/sandbox/index.ts';
+import type { KeptResults } from '../../infra/sandbox/kept-results.ts';
 import type { ChannelKind, Sandbox, SandboxKind, SandboxMount } from '../../infra/sandbox/sandbox.ts';
 import type { Store } from '../../infra/store/store.ts';
 import type { Tasks } from '../../infra/tasks/tasks.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { agentSandboxName, type RolloutEpoch } from '../../workflows/contracts/ids.ts';
 import type { NetworkMode } from '../../workflows/contracts/network.ts';
+import type { AgentEnd } from '../interfaces/host.ts';
 import type { Admission } from './admission.ts';
 import type { Intake } from './intake.ts';
 import type { Slots } from './slots.ts';
@@ -44,6 +46,8 @@ export interface Host {
   readonly solvable: Set<string>;
   readonly tasks: Tasks;
   readonly slots: Slots;
+  /** The results of agents whose sandboxes the stage that waited for them has removed. */
+  readonly results: KeptResults<AgentEnd>;
   readonly admission: Admission;
   readonly intake: Intake;
   readonly providers: Pick<Providers, 'all' | 'seen'>;

@@ -12,8 +12,8 @@ import type { Host } from './host.ts';
 
 /** The minimum age of an orphan, since a rollout that has just started may not be visible yet. */
 const minAgeMs = 60_000;
-/** The minimum age of what is left of a sandbox's network. */
-const networkAgeMs = 86_400_000;
+/** The minimum age of files about sandboxes whose rollouts are unknown. */
+const leftoverAgeMs = 86_400_000;
 /** Rollouts per query to the server, whose length is limited. */
 const askedAtOnce = 100;
 
@@ -33,6 +33,7 @@ export interface Reaper {
 
 /** The parts of a host that the reaper uses. */
 interface Reapable extends Pick<Host, 'stack' | 'fence' | 'slots' | 'sharesJournals'> {
+  readonly results: Pick<Host['results'], 'list' | 'remove'>;
   readonly network: { readonly places: Pick<EgressPlaces, 'clear'> };
   readonly providers: { seen(): Promise<ReadonlyMap<SandboxKind, ReapableProvider>> };
 }
@@ -56,6 +57,14 @@ export function createReaper(host: Reapable, client: Pick<Client, 'workflow'>, n
     const expired = host.slots.expired(Date.now());
     const liveness = await livenessOf([...new Set(expired.map(({ rollout }) => rollout))]);
     for (const epoch of expired) if (liveness.get(epoch.rollout) !== 'live') host.slots.release(epoch);
+  }
+
+  /** Removes the kept results of rollouts that are over. */
+  async function clearResults(): Promise<void> {
+    const kept = await host.results.list(minAgeMs);
+    const liveness = await livenessOf([...new Set(kept.map(({ rollout }) => rollout))]);
+    for (const epoch of kept) if (liveness.get(epoch.rollout) === 'over') await host.results.remove(epoch);
+    for (const epoch of await host.results.list(leftoverAgeMs)) await host.results.remove(epoch);
   }
 
   async function reapIn(
@@ -95,10 +104,11 @@ export function createReaper(host: Reapable, client: Pick<Client, 'workflow'>, n
       ),
       ...providers.map((provider) => () => provider.clearLeftovers()),
       expireSlots,
+      clearResults,
       ...providers.map((provider) => async () => images.push(...(await provider.evictImages(signal)))),
     ];
     await attemptAll<() => Promise<unknown>>(steps, 'all finished sandboxes to be removed', (step) => step());
-    await host.network.places.clear(found.listed, Date.now() - networkAgeMs);
+    await host.network.places.clear(found.listed, Date.now() - leftoverAgeMs);
     const { removed, suspected } = found;
     return { removed, suspected, images };
   }

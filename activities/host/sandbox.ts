@@ -45,6 +45,8 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
           const sweep = isSweepPriority(info.priority);
           const share = shareOf(info.priority);
           host.slots.take(epoch, { expiresAtMs, sweep, share });
+          // A rollout that was reset to this stage gets a new agent.
+          await host.results.remove(epoch);
           const channel = channelAmong(host, provider.channels);
           const isNetworked = policiesInSandbox(task).length > 0;
           const ofNetwork = isNetworked ? await networkMounts(host, name, channel) : [];

@@ -97,6 +97,8 @@ export interface AwaitAgent extends Pick<Provisioned, 'kind' | 'diskBeforeMb'> {
   readonly start?: Pick<StartAgent, 'task' | 'agentOptions' | 'hostTools' | 'maxTurns' | 'contextLength'>;
   /** The base commit of the diff, which the activity may capture once the agent has ended. */
   readonly baseCommit?: string;
+  /** Whether nothing after the diff needs the sandbox, so that the activity may release it. */
+  readonly releases?: boolean;
   /** The fencing token under which this host has adopted the sandbox; absent if it made it. */
   readonly adoptedAs?: string;
   /** The time, by the server's clock, at which the agent's time limit began on the host that was lost. */
@@ -116,6 +118,8 @@ export interface AgentEnd {
   /** The diff, if the activity that waited for the agent's end has captured it, and the time that this took. */
   readonly diff?: Diff;
   readonly captureSeconds?: number;
+  /** The time that the release of the sandbox took, if that activity has released it. */
+  readonly releaseSeconds?: number;
 }
 
 export interface CaptureDiff {

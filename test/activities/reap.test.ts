@@ -33,6 +33,7 @@ const serverWith = (states: Readonly<Record<string, 'RUNNING' | 'COMPLETED'>>) =
 });
 
 const network = { places: { clear: async () => undefined } };
+const noResults = { list: async () => [], remove: async () => undefined };
 
 /** Creates a reaper. With the default server, which knows no rollout, it removes expired sandboxes only. */
 function reaperOf(
@@ -47,6 +48,7 @@ function reaperOf(
     sharesJournals,
     slots,
     network,
+    results: noResults,
     providers: { seen: async () => providers },
   };
   let nowMs = 0;

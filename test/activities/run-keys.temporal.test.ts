@@ -41,6 +41,7 @@ describe('the key that a run keeps through continue-as-new and resets', () => {
       sharesJournals: false,
       slots: createSlots(1),
       network,
+      results: { list: async () => [], remove: async () => undefined },
       providers,
     };
     const reaper = createReaper(host, server.client, () => nowMs);

@@ -4,7 +4,7 @@ import { capturingAllOn } from '../activities.ts';
 import type { RolloutEpoch } from '../contracts/ids.ts';
 import type { RolloutInput } from '../contracts/rollout.ts';
 import type { Snapshot } from '../contracts/snapshot.ts';
-import type { ResolvedTask } from '../contracts/task.ts';
+import type { ResolvedTask, Task } from '../contracts/task.ts';
 import type { EpochHost } from './epoch-host.ts';
 
 interface Captured {
@@ -17,6 +17,10 @@ interface ProvisionedAgent extends Pick<Provisioned, 'kind' | 'carriesChanges'> 
   readonly contextLength: number | null;
 }
 
+/** Whether the tests of a task get more than the diff, of a sandbox that carries all changes or not. */
+export const getsSnapshot = ({ gradedIn }: Pick<Task, 'gradedIn'>, carriesChanges: boolean): boolean =>
+  gradedIn === 'snapshot' || gradedIn === 'artifacts' || (gradedIn === 'snapshot-or-fresh' && carriesChanges);
+
 /**
  * Captures all that the agent changed in its sandbox, or its artifacts, if the tests get that. Workflow code of 0.4.0 did not know
  * such tasks.
@@ -27,9 +31,7 @@ export async function captureSnapshot(
   { kind, contextLength, carriesChanges = false }: ProvisionedAgent,
 ): Promise<{ readonly snapshot?: Snapshot }> {
   const { task } = resolved;
-  const { gradedIn } = task;
-  const isAsked = gradedIn === 'snapshot' || gradedIn === 'artifacts';
-  if (!(isAsked || (gradedIn === 'snapshot-or-fresh' && carriesChanges)) || !patched('grade-snapshot')) return {};
+  if (!getsSnapshot(task, carriesChanges) || !patched('grade-snapshot')) return {};
   const { agent, agentOptions, maxTurns } = input;
   const start = { task, agent, maxTurns, contextLength, ...(agentOptions && { agentOptions }) };
   const snapshot = await host.stage('captureDiff', () =>

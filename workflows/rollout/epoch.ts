@@ -11,7 +11,7 @@ import { createEpochHost, type EpochHost, untilTaken } from './epoch-host.ts';
 import { gradeInPlace, isGradedInPlace } from './grade-in-place.ts';
 import { workInSteps } from './task-steps.ts';
 import { untilAllowed } from './until-allowed.ts';
-import { workOnce } from './work-once.ts';
+import { type Worked, workOnce } from './work-once.ts';
 
 /**
  * Runs one epoch of a rollout in one sandbox: image, slot, provisioning, agent, diff and trace. The sandbox is released
@@ -41,12 +41,15 @@ export async function produce(context: EpochContext): Promise<Produced> {
   let provider: SandboxProvider = sandbox === 'auto' ? 'unknown' : sandbox;
   const beganMs = Date.now();
   let released = false;
+  const noteRelease = (): void => {
+    released = true;
+    meter.sandbox(provider, beganMs);
+  };
   const releaseOnce = async (): Promise<void> => {
     if (released) return;
-    released = true;
     // A host that comes back removes what it holds.
     if (!loss.isLost(host.name)) await CancellationScope.nonCancellable(() => release(context, host.name));
-    meter.sandbox(provider, beganMs);
+    noteRelease();
   };
   try {
     const sandboxed = await prepare(context, host, limitsCreations);
@@ -54,11 +57,9 @@ export async function produce(context: EpochContext): Promise<Produced> {
     provider = kind;
     provisioned = true;
     host.provisioned(kind);
-    const worked =
-      task.steps === undefined
-        ? await workOnce(context, host, sandboxed)
-        : await workInSteps(context, host, { ...sandboxed, steps: task.steps, limitsCreations });
-    const { answer: known, end: ended, ...work } = worked;
+    const worked = await letWork(context, host, { ...sandboxed, limitsCreations });
+    const { answer: known, end: ended, released: isReleased, ...work } = worked;
+    if (isReleased) noteRelease();
     const seal = () => host.stage('sealTrace', () => sealingOn(host.name).sealTrace({ epoch }));
     const inPlace = isGradedInPlace(task);
     const sealed = usesModel ? seal() : Promise.resolve(null);
@@ -81,6 +82,16 @@ export async function produce(context: EpochContext): Promise<Produced> {
       if (provisioned) meter.session(use);
     }
   }
+}
+
+/** Lets an agent work at the task, or one at each of its steps. */
+function letWork(
+  context: EpochContext,
+  host: EpochHost,
+  sandboxed: Prepared & Pick<Produced, 'limitsCreations'>,
+): Promise<Worked> {
+  const { steps } = context.resolved.task;
+  return steps === undefined ? workOnce(context, host, sandboxed) : workInSteps(context, host, { ...sandboxed, steps });
 }
 
 /** Returns why an agent stopped, whose submission the gateway recorded if it had such a tool: its exit code is no submission then. */

@@ -39,6 +39,7 @@ import { createVerdictCache } from '../../../infra/grading/verdict-cache.ts';
 import { kept } from '../../../infra/machine/fit.ts';
 import { createRewards } from '../../../infra/rewards.ts';
 import { hasImage } from '../../../infra/sandbox/index.ts';
+import { createKeptResults } from '../../../infra/sandbox/kept-results.ts';
 import type { SandboxKind, SandboxProvider } from '../../../infra/sandbox/sandbox.ts';
 import { createDirectory } from '../../../infra/store/directory.ts';
 import { createHosts } from '../../../infra/store/hosts.ts';
@@ -191,7 +192,7 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
   const { provisionSandbox, captureDiff, captureSnapshot, releaseSandbox, evaluate, evaluateInPlace, ...light } =
     stages({
       ...createProvisioning(host),
-      ...createAgentActivities(host, options.capturesAtOnce === false ? undefined : lanes.capture),
+      ...createAgentActivities(host, options.capturesAtOnce === false ? undefined : lanes),
       ...createEvaluation(host),
       ...createEvaluationInPlace(host),
       ...createCleanUp(host),
@@ -270,6 +271,7 @@ function createTestHost({ home, provider, taskRoots, capacity, gateway, ...optio
     solvable: new Set(),
     tasks: createTasks({ store, roots: taskRoots ?? [], dataSets: { directory: cacheDir, offline: true }, variables }),
     slots: createSlots(capacity ?? 4),
+    results: createKeptResults(join(home, 'results')),
     admission: createAdmission({ need: kept, readLevels: () => [] }),
     intake: createIntake(),
     providers: { all: providers, seen: async () => providers },
