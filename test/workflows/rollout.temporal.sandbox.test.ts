@@ -66,12 +66,7 @@ describe('rollout', () => {
     });
     const { events } = await rollouts.client.workflow.getHandle(workflowId).fetchHistory();
     const activities = events?.map((event) => event.activityTaskScheduledEventAttributes?.activityType?.name);
-    assert.deepEqual(activities?.filter(Boolean), [
-      'placeRollout',
-      'provisionSandbox',
-      'awaitAgent',
-      'evaluate',
-    ]);
+    assert.deepEqual(activities?.filter(Boolean), ['placeRollout', 'provisionSandbox', 'awaitAgent', 'evaluate']);
     assert.equal(outcome, 'scored');
     for (const stage of ['startAgent', 'awaitAgent', 'captureDiff', 'releaseSandbox'] as const)
       assert.ok(stage in stageSeconds, stage);
