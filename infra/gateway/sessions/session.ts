@@ -84,7 +84,7 @@ class LiveSession implements Session {
   #journaledRetries = 0;
   #lastActivityAt: number;
   #usedAt = Date.now();
-  #committing: Promise<unknown> = Promise.resolve();
+  #committing: Promise<void> = Promise.resolve(); // without the turn, whose long prompt would stay in memory
 
   constructor(deps: SessionDeps, { journal, opened, records }: OpenedFile) {
     this.opened = opened;
@@ -261,7 +261,7 @@ class LiveSession implements Session {
       await this.#fence.untilValid(signal);
       return turn;
     });
-    this.#committing = committed.catch(() => {});
+    this.#committing = Promise.allSettled([committed]).then(() => {});
     return committed;
   }
 
