@@ -3,6 +3,7 @@ import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { GatewayError } from '../gateway-error.ts';
 import { limits } from '../limits.ts';
 import { createGrowingJson, type ParsedBody, parseWhole } from './growing-json/index.ts';
+import type { Pieces } from './growing-json/pieces.ts';
 
 /** The bytes of all bodies that one owner is sending. */
 interface BodyBudget {
@@ -15,7 +16,7 @@ interface OwnBodies {
   readonly parsers: Map<string, JsonParser>;
 }
 
-type JsonParser = (bytes: Buffer) => ParsedBody;
+type JsonParser = (pieces: Pieces) => ParsedBody;
 
 /**
  * Creates a reader of bodies that list a conversation under `key`. The bodies of one owner share a budget, so that no agent
@@ -26,10 +27,10 @@ export function createBodyReader<Owner extends object>() {
   return async (request: IncomingMessage, owner: Owner, key: string): Promise<unknown> => {
     const { budget, parsers } = owners.get(owner) ?? { budget: { usedBytes: 0 }, parsers: new Map() };
     owners.set(owner, { budget, parsers });
-    const bytes = await readBody(request, budget);
+    const pieces = await readBody(request, budget);
     const parser = parsers.get(key) ?? createGrowingJson(key);
     parsers.set(key, parser);
-    return parsed(bytes, parser);
+    return parsed(pieces, parser);
   };
 }
 
@@ -41,10 +42,10 @@ export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
   return parsed(await readBody(request, { usedBytes: 0 }), parseWhole);
 }
 
-function parsed(bytes: Buffer, parse: JsonParser): unknown {
+function parsed(pieces: Pieces, parse: JsonParser): unknown {
   let body: ParsedBody;
   try {
-    body = parse(bytes);
+    body = parse(pieces);
   } catch (error) {
     throw new GatewayError('malformed', `expected JSON: ${errorMessage(error).slice(0, 200)}`);
   }
@@ -53,7 +54,7 @@ function parsed(bytes: Buffer, parse: JsonParser): unknown {
 }
 
 /** Reads a body. A refused one is read to its end and discarded: many clients read no answer before they have sent everything. */
-function readBody(request: IncomingMessage, budget: BodyBudget): Promise<Buffer> {
+function readBody(request: IncomingMessage, budget: BodyBudget): Promise<Pieces> {
   return new Promise((resolve, reject) => {
     let chunks: Buffer[] = [];
     let size = 0;
@@ -82,7 +83,7 @@ function readBody(request: IncomingMessage, budget: BodyBudget): Promise<Buffer>
     let hasEnded = false;
     request.once('end', () => {
       hasEnded = true;
-      if (refused === null) resolve(Buffer.concat(chunks));
+      if (refused === null) resolve(chunks);
       else reject(refused);
       discard();
     });

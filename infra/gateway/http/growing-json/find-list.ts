@@ -6,29 +6,23 @@ export interface ListRange {
   readonly ends: readonly number[];
 }
 
-/** A position between two items of a list, or after the last one. */
-export interface InList {
-  readonly start: number;
-  readonly at: number;
-}
-
 const [quote, backslash, comma, colon] = [0x22, 0x5c, 0x2c, 0x3a];
 const [openBracket, closeBracket, openBrace, closeBrace] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /**
  * Finds the list that a JSON object has under `key`: like JSON.parse, the last one if there are several. Null when the last
- * value under the key is no list. With `inside`, the search begins in the list, and the first end is that of the item before.
- * The text must be valid JSON.
+ * value under the key is no list. A text that begins inside the list begins after one of its items, whose end is the first. The
+ * text must be valid JSON.
  */
-export function findList(bytes: Buffer, key: string, inside: InList | null = null): ListRange | null {
+export function findList(bytes: Buffer, key: string, begins: 'before' | 'inside' = 'before'): ListRange | null {
   let found: ListRange | null = null;
   let ends: number[] = [];
-  let start = inside?.start ?? 0;
-  let isOpen = inside !== null;
+  let start = 0;
+  let isOpen = begins === 'inside';
   let depth = isOpen ? 2 : 0;
   let isKey = false;
   let nameAt = 0;
-  for (let at = inside?.at ?? 0; at < bytes.length; at += 1) {
+  for (let at = 0; at < bytes.length; at += 1) {
     const byte = bytes[at];
     if (byte === quote) {
       if (depth === 1) nameAt = at;

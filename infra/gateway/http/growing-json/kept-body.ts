@@ -1,28 +1,30 @@
 import { limits } from '../../limits.ts';
 import type { ListRange } from './find-list.ts';
+import { type Pieces, sharedBytes } from './pieces.ts';
 import { countValues } from './values.ts';
 
 /** The text of a body up to the last item of its list, and the items. It grows in place as its list does. */
 export interface KeptBody {
   /** The text before the first item. */
   readonly head: string;
-  /** The position of the first item. */
-  readonly start: number;
   readonly items: readonly unknown[];
   /** Returns the position of the end of the first `count` items. */
   endOf(count: number): number;
   /** Returns the number of JSON values in the first `count` items. */
   valuesOf(count: number): number;
-  /** Returns the number of items that a text shares with this one, when everything before them is the same, too. */
-  sharedItems(text: Buffer): number;
-  /** Replaces the items after the first `count` ones by those of a text that shares these. */
+  /** Returns the number of items that another body shares with this one, when everything before them is the same, too. */
+  sharedItems(other: Pieces): number;
+  /** Replaces everything after the first `count` items. The ends are positions in the text that follows these. */
   replaceAfter(count: number, text: Buffer, ends: readonly number[], items: readonly unknown[]): void;
 }
 
-/** Keeps a body whose list and items are known. The text belongs to it from then on. */
+/** The size of a kept text to which it can grow without another copy, relative to its size now. */
+const room = 1.25;
+
+/** Keeps a body whose list and items are known. */
 export function createKeptBody(body: Buffer, list: ListRange, listed: readonly unknown[]): KeptBody {
   const { start } = list;
-  let known = body;
+  let known = withRoom(body, body.length);
   const items: unknown[] = [];
   const ends: number[] = [];
   /** The number of JSON values up to the end of each item. */
@@ -44,37 +46,32 @@ export function createKeptBody(body: Buffer, list: ListRange, listed: readonly u
 
   return {
     head: body.toString('utf8', 0, start),
-    start,
     items,
     endOf,
     valuesOf,
 
-    sharedItems(text) {
-      const isSame = (from: number, to: number): boolean =>
-        to <= text.length && known.compare(text, from, to, from, to) === 0;
-      if (!isSame(0, start)) return 0;
-      let shared = 0;
-      let differs = items.length + 1;
-      // Most often all items are shared.
-      for (let tried = items.length; differs - shared > 1; tried = Math.floor((shared + differs) / 2)) {
-        if (isSame(endOf(shared), endOf(tried))) shared = tried;
-        else differs = tried;
-      }
-      return shared;
+    sharedItems(other) {
+      const shared = sharedBytes(other, known, endOf(items.length));
+      return shared < start ? 0 : ends.findLastIndex((end) => end <= shared) + 1;
     },
 
     replaceAfter(count, text, addedEnds, added) {
       const from = endOf(count);
-      const to = addedEnds.at(-1) ?? from;
-      if (to > known.length) {
-        // Room for as much again, since a copy for each request would cost more than the request.
-        const larger = Buffer.allocUnsafeSlow(2 * to);
-        known.copy(larger, 0, 0, from);
-        known = larger;
-      }
-      text.copy(known, from, from, to);
+      const length = addedEnds.at(-1) ?? 0;
+      if (from + length > known.length) known = withRoom(known.subarray(0, from), from + length);
+      text.copy(known, from, 0, length);
       for (const grown of [items, ends, values]) grown.length = count;
-      add(addedEnds, added);
+      add(
+        addedEnds.map((end) => from + end),
+        added,
+      );
     },
   };
+}
+
+/** Copies a text to a buffer in which a text of that length can still grow. */
+function withRoom(text: Buffer, length: number): Buffer {
+  const roomy = Buffer.allocUnsafeSlow(Math.ceil(room * length));
+  text.copy(roomy);
+  return roomy;
 }
