@@ -12,6 +12,8 @@ export function arrivalOf(pod: V1Pod, image: string): Arrival {
   const waiting = statusesOf(pod).flatMap(({ state }) => state?.waiting ?? [])[0];
   const { reason = '', message = '' } = waiting ?? {};
   const failure = imageFailure(image, reason, message) ?? startFailure(image, reason, message);
+  const programs = programsOf(pod);
+  if (failure && isAbout(programs, image, message)) return { failure: programsFailure(programs, reason, message) };
   if (failure) return { failure };
   const scheduled = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled');
   if (scheduled?.status === 'False' && scheduled.reason === unschedulable) {
@@ -25,9 +27,26 @@ const statusesOf = ({ status }: V1Pod): readonly V1ContainerStatus[] => [
   ...(status?.containerStatuses ?? []),
 ];
 
+/** The image with the agents' programs, which a Pod mounts. */
+const programsOf = ({ spec }: V1Pod): string | undefined => spec?.volumes?.find(({ image }) => image)?.image?.reference;
+
+/** Whether the kubelet's words name the image of programs, and not the task's. The name of one may be part of the other's. */
+function isAbout(programs: string | undefined, image: string, message: string): programs is string {
+  if (programs === undefined || !message.includes(programs)) return false;
+  return programs.length > image.length || !message.includes(image);
+}
+
+/** Explains that the image of programs can't be had, which is not the task's doing. */
+function programsFailure(programs: string, reason: string, message: string): SandboxFailure {
+  const text = `the cluster could not get the image of programs ${programs}; correct TEMPER_KUBERNETES_PROGRAMS, make and push the image with infra/images/programs.ts, or let the cluster pull it`;
+  return new SandboxFailure('SandboxUnavailable', text, { evidence: evidenceOf(reason, message) });
+}
+
+const evidenceOf = (reason: string, message: string): string => `${reason}: ${message}`.slice(0, 500);
+
 function imageFailure(image: string, reason: string, message: string): SandboxFailure | undefined {
   const fail = (type: SandboxFailureType, text: string): SandboxFailure =>
-    new SandboxFailure(type, text, { evidence: `${reason}: ${message}`.slice(0, 500) });
+    new SandboxFailure(type, text, { evidence: evidenceOf(reason, message) });
   if (reason === 'ErrImageNeverPull') {
     return fail('MissingImage', `the image ${image} is not on the Pod's node; load it there, or let the node pull it`);
   }
@@ -50,7 +69,7 @@ function imageFailure(image: string, reason: string, message: string): SandboxFa
 function startFailure(image: string, reason: string, message: string): SandboxFailure | undefined {
   if (!/^(CreateContainer(Config)?Error|RunContainerError)$/.test(reason)) return undefined;
   const text = `the cluster could not start a container of image ${image}; see the evidence`;
-  return new SandboxFailure('UnsupportedTask', text, { evidence: `${reason}: ${message}`.slice(0, 500) });
+  return new SandboxFailure('UnsupportedTask', text, { evidence: evidenceOf(reason, message) });
 }
 
 const preempted = ['preempted', 'its Pod made room for another of higher priority'] as const;
@@ -104,9 +123,8 @@ export function lossOf(name: string, uid: string | undefined, pod: V1Pod | undef
   return lost(name, ...(known ?? deleted), evidence);
 }
 
-function lacking(name: string, { spec }: V1Pod, program: string): SandboxFailure {
-  const image = spec?.volumes?.find((volume) => volume.image)?.image?.reference;
-  const text = `the image ${image} lacks the program ${program} that sandbox ${name} needs; make it again from this version of temper, with \`node infra/images/programs.ts\``;
+function lacking(name: string, pod: V1Pod, program: string): SandboxFailure {
+  const text = `the image ${programsOf(pod)} lacks the program ${program} that sandbox ${name} needs; make it again from this version of temper, with \`node infra/images/programs.ts\``;
   return new SandboxFailure('SandboxUnavailable', text);
 }
 

@@ -143,15 +143,22 @@ describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
 
   it('tells an image that no registry has from a registry that refuses it or does not answer', async () => {
     await using served = await startRegistry();
-    const pull = (name: string, image: string) => provider.ensure(specOf(name, { image }), signal);
     const cases = [
       ['imageless', `${served.address}/absent/image:1`, 'MissingImage', /no registry has the image/],
       ['refused', `${served.address}/private/image:1`, 'MissingImage', /refused the cluster/],
       ['unanswered', 'localhost:1/no-such-image:1', 'ImageUnavailable', /could not pull the image localhost:1/],
     ] as const;
-    await Promise.all(
-      cases.map(([name, image, type, message]) => assert.rejects(pull(name, image), { type, message }, name)),
-    );
+    const ofTasks = cases.map(([name, image, type, message]) => {
+      const pulled = provider.ensure(specOf(name, { image }), signal);
+      return assert.rejects(pulled, { type, message }, name);
+    });
+    // The same for the image of programs is no fault of the task.
+    const ofPrograms = cases.map(([name, programs]) => {
+      const without = open({ programs }).ensure(specOf(`${name}-programs`), signal);
+      const message = new RegExp(`image of programs ${programs}; correct TEMPER_KUBERNETES_PROGRAMS`);
+      return assert.rejects(without, { type: 'SandboxUnavailable', message }, name);
+    });
+    await Promise.all([...ofTasks, ...ofPrograms]);
   });
 
   it('names the preemption of its Pod', async () => {
