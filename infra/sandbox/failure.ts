@@ -66,7 +66,10 @@ export class BuildFailure extends TemperFailure {
   }
 }
 
-/** `outside`: the path leaves its tree or passes through a symlink. `not-a-file`: a directory, FIFO, device or socket. */
+/**
+ * `outside`: the path leaves its tree, passes through a symlink, or is closed to its owner. `not-a-file`: a directory, FIFO, device
+ * or socket.
+ */
 export type FileRefusedReason = 'missing' | 'outside' | 'not-a-file' | 'too-large';
 
 /** A file inside a sandbox that can't be read or written as requested. The caller knows whose fault that is. */

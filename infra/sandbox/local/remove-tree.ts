@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { lstatSync, readdirSync, renameSync, rmdirSync, unlinkSync } from 'node:fs';
+import { chmodSync, lstatSync, readdirSync, renameSync, rmdirSync, type Stats, unlinkSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate as eventLoop } from 'node:timers/promises';
+import { errorCode } from '../failure.ts';
 
 /** The time for which the event loop waits for one slice of a removal. */
 const sliceMs = 5;
@@ -26,8 +27,9 @@ export async function removeTree(path: string): Promise<void> {
       slice = performance.now();
     }
     const found = lstatSync(entry);
-    if (found.size > largeBytes) await removeThroughThreads(entry);
-    else if (found.isDirectory() && entry.length > longBytes) await remove(moveUp(entry));
+    if (found.isDirectory()) openToOwner(entry, found);
+    if (found.size > largeBytes && (await isRemovedThroughThreads(entry))) return;
+    if (found.isDirectory() && entry.length > longBytes) await remove(moveUp(entry));
     else if (found.isDirectory()) {
       for (const name of readdirSync(entry, { encoding: 'buffer' })) await remove(Buffer.concat([entry, slash, name]));
       rmdirSync(entry);
@@ -44,6 +46,26 @@ export async function removeTree(path: string): Promise<void> {
     await remove(Buffer.from(path));
   } catch {
     await removeThroughThreads(path);
+  }
+}
+
+/** The rights that an owner needs to empty a directory. */
+const ownerMode = 0o700;
+
+/** Gives a directory's owner the rights to empty it, which an agent may have taken. Root needs none. */
+function openToOwner(directory: Buffer, { mode, uid }: Stats): void {
+  const own = process.getuid?.();
+  if (own !== 0 && own === uid && (mode & ownerMode) !== ownerMode) chmodSync(directory, ownerMode);
+}
+
+/** Removes a large file or directory. Returns false for a directory that holds a closed one, which has to be opened first. */
+async function isRemovedThroughThreads(entry: Buffer): Promise<boolean> {
+  try {
+    await removeThroughThreads(entry);
+    return true;
+  } catch (error) {
+    if (errorCode(error) === 'EACCES') return false;
+    throw error;
   }
 }
 

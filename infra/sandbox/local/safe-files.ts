@@ -20,7 +20,8 @@ export interface Owner {
 
 // Files below a directory with hostile content are read and written here without following any symlink. Each step opens one name
 // relative to a directory that is already open (`/proc/self/fd/N/name` with O_NOFOLLOW), so that a concurrent rename or link can't
-// redirect it to the outside. FIFOs are rejected without blocking.
+// redirect it to the outside. FIFOs are rejected without blocking. A caller without root has no more rights here than the content's
+// owner, who may have closed a directory to itself.
 
 const directoryFlags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 const readFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
@@ -35,7 +36,17 @@ export function withDirectory<T>(
   owner: Owner | undefined,
   use: (directory: number) => T,
 ): T {
-  let directory = openSync(root, directoryFlags);
+  return below(openSync(root, directoryFlags), segments, owner, use);
+}
+
+/** Runs `use` with a descriptor of a directory below an open one, which is closed in any case. */
+function below<T>(
+  open: number,
+  segments: readonly string[],
+  owner: Owner | undefined,
+  use: (directory: number) => T,
+): T {
+  let directory = open;
   try {
     for (const name of segments) {
       const next = openDirectory(directory, name, owner);
@@ -68,7 +79,8 @@ export function readFileSafely(root: string, path: string, maxBytes: number): Bu
 /** Writes one file, replacing an existing one. */
 export function writeFileSafely(directory: number, path: string, entry: FileEntry, owner: Owner): void {
   const segments = relativeSegments(path);
-  withDirectory(`/proc/self/fd/${directory}/.`, segments.slice(0, -1), owner, (parent) => {
+  const again = attempt(path, () => openSync(nameIn(directory, '.'), directoryFlags));
+  below(again, segments.slice(0, -1), owner, (parent) => {
     const target = nameIn(parent, segments.at(-1) ?? '');
     const file = attempt(path, () => {
       rmSync(target, { force: true });
@@ -131,6 +143,8 @@ function refusal(path: string, error: unknown): unknown {
     case 'ELOOP':
     case 'ENOTDIR':
       return new FileRefused('outside', path, `expected no symlink on the way to ${path}, got one`, cause);
+    case 'EACCES':
+      return new FileRefused('outside', path, `expected rights for its owner on the way to ${path}, got none`, cause);
     case 'EISDIR':
     case 'ENXIO':
     case 'EEXIST':

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
@@ -42,6 +42,41 @@ export function unprivilegedSuite(title: string, file: string, create: (root: st
     return;
   }
   sandboxContract(localSubject(`local sandboxes of an unprivileged user, with ${title}`, { confine: create }));
+
+  describe(`local sandboxes of an unprivileged user, with ${title}, whose agent has closed its own files`, () => {
+    it('refuse to write or read there, and can be removed', async () => {
+      const root = mkdtempSync(join(tmpdir(), 'temper-closed-'));
+      const provider = createLocalProvider({ root, stack, confinement: create(root) });
+      const { signal } = new AbortController();
+      const sandbox = await provider.ensure({ ...spec, mounts: [] }, signal);
+      try {
+        const close = sh(
+          'mkdir -p open/closed && echo x >open/file && chmod 000 open/closed open/file && chmod 555 open',
+        );
+        assert.equal((await sandbox.exec({ ...foreground, argv: close }, signal)).exitCode, 0);
+        const refused = { name: 'FileRefused', reason: 'outside' };
+        const put = (path: string) => {
+          const tree = new Map([[path, { mode: 0o644, bytes: Buffer.from('x') }]]);
+          return sandbox.putFiles({ tree, at: '/workspace', owner: 'agent' }, signal);
+        };
+        for (const path of ['open/new', 'open/file', 'open/closed/new', 'open/new/below']) {
+          await assert.rejects(put(path), refused, path);
+        }
+        await assert.rejects(sandbox.readFile('/workspace/open/file', 10, signal), refused);
+        const all = sh('chmod 000 /workspace');
+        assert.equal((await sandbox.exec({ ...foreground, argv: all }, signal)).exitCode, 0);
+        await assert.rejects(put('setup.sh'), refused);
+        const files = [{ tree: new Map(), at: '/workspace/made', owner: 'agent' }] as const;
+        const start = { key: 'step-2', account: 'agent', argv: sh('true'), env: {}, cwd: '/', files } as const;
+        await assert.rejects(sandbox.start(start, signal), refused);
+      } finally {
+        // A host that could not remove what its agents close would fill up.
+        assert.equal(await provider.remove(spec.name), true);
+        assert.deepEqual(readdirSync(join(root, stack)), []);
+        rmSync(root, { recursive: true, force: true });
+      }
+    });
+  });
 
   describe(`local sandboxes on a file system whose flags the user can't clear, with ${title}`, () => {
     it('run the programs of the host, but not their own', async () => {
