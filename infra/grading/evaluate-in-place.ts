@@ -3,7 +3,7 @@ import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { preparationMs } from '../../workflows/contracts/stage-limits.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
 import { blamingBrokenPrograms } from '../sandbox/broken-programs.ts';
-import { SandboxFailure, wasEndedInside } from '../sandbox/failure.ts';
+import { FileRefused, wasEndedInside } from '../sandbox/failure.ts';
 import { prepareSandbox } from '../sandbox/prepare-image.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import { withTimeLimit } from '../time-limit.ts';
@@ -55,7 +55,8 @@ export async function evaluateInPlace(
     signal,
   )
     .catch(async (error: unknown): Promise<Judged> => {
-      if (!(error instanceof SandboxFailure) || !wasEndedInside(error)) throw error;
+      // Only the agent can have put something in the way of the tests' files, or closed a directory.
+      if (!(error instanceof FileRefused) && !wasEndedInside(error)) throw error;
       return { verdict: await verdictOfEnded(host.store, judged, error.message), invalidReward: null, missing: [] };
     })
     .finally(() => network?.close())

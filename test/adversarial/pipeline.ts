@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { createRuntime, runtimeTarget } from '../../infra/agents/runtime.ts';
 import { captureDiff } from '../../infra/grading/capture/capture-diff.ts';
 import { type EvaluationHost, evaluate } from '../../infra/grading/evaluate.ts';
+import { evaluateInPlace } from '../../infra/grading/evaluate-in-place.ts';
 import { judgeDiff } from '../../infra/grading/judge-diff.ts';
 import { judgeInPlace } from '../../infra/grading/judge-in-place.ts';
 import { judgeSnapshot } from '../../infra/grading/snapshot/judge-snapshot.ts';
@@ -158,26 +159,28 @@ export async function createPipeline(kind: SandboxKind, open = providers[kind]):
     testNetwork: async () => undefined,
   };
   const opened = new Map<string, HarborTask>();
+  /** Makes the task known to the host, and describes its evaluation. */
+  const requestOf = async (files: HarborTask, diff: Diff) => {
+    const id = `${stack}-${count++}`;
+    opened.set(id, files);
+    const bundle = await store.put(Buffer.from(id), 'text/plain');
+    const task = { ...files.description, id, bundle };
+    const epoch = { rollout: id, epoch: 1 };
+    return { epoch, run: 'run', task, sandbox: kind, diff, timeoutMs: testTimeoutMs };
+  };
+  const first = { number: 1, report: () => undefined };
 
   return {
     store,
-    async evaluate(files, agent) {
-      const diff = await produce(files, agent);
-      const id = `${stack}-${count++}`;
-      opened.set(id, files);
-      const bundle = await store.put(Buffer.from(id), 'text/plain');
-      const task = { ...files.description, id, bundle };
-      const epoch = { rollout: id, epoch: 1 };
-      const request = { epoch, run: 'run', task, sandbox: kind, diff, timeoutMs: testTimeoutMs };
-      return evaluate(host, request, { number: 1, report: () => undefined }, signal);
-    },
+    evaluate: async (task, agent) => evaluate(host, await requestOf(task, await produce(task, agent)), first, signal),
     run: async (task, agent) => judge(task, await produce(task, agent)),
     runInPlace: (task, agent, again = false) =>
       produceThen(task, agent, async (sandbox, diff) => {
         const { workdir, diskMb } = task.description;
         const work = { task, diff, workdir, diskMb, timeoutMs: testTimeoutMs, path, subject: 'none', secret };
         if (again) await leaveRunning(sandbox, (ending) => judgeInPlace(sandbox, store, work, ending));
-        return describe(diff, (await judgeInPlace(sandbox, store, work, signal)).verdict);
+        const request = { ...(await requestOf(task, diff)), kind };
+        return describe(diff, await evaluateInPlace(host, request, { ...first, sandbox, secret }, signal));
       }),
     async runSnapshot(task, agent) {
       const options = { secret, leftOut: [], mostBytes: snapshotBytes };

@@ -42,6 +42,13 @@ until python3 -c 'import urllib.request as r; r.urlopen("http://127.0.0.1:8123/a
     assert.equal(believed.reward, 1, JSON.stringify(believed.verdict));
   });
 
+  it('count it out if it has put something in the place of their files, in its own sandbox', async () => {
+    const same = { ...asRoot(reward), gradedIn: 'same' } as const;
+    const { reward: got, verdict, log } = await pipeline.runInPlace(same, { script: 'mkdir -p /tests/test.sh/full' });
+    assert.deepEqual([got, verdict.kind], [0, 'no-reward'], log);
+    assert.match(log, /could not write files at \/tests/);
+  });
+
   it('are fooled by an interpreter that it replaced', async () => {
     const script = `printf '#!/bin/sh\nexit 0\n' >/usr/bin/python3`;
     const task = asRoot(`python3 -c 'raise SystemExit(1)' && ${reward}`);
