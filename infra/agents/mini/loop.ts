@@ -1,6 +1,6 @@
 import type { Workspace } from './bash.ts';
-import { exits, exitsByCode } from './exits.ts';
-import { type AssistantMessage, type Message, type Model, ModelError } from './model.ts';
+import { exitCodeOf, exits } from './exits.ts';
+import type { AssistantMessage, Message, Model } from './model.ts';
 import { reminder, systemPrompt } from './prompt.ts';
 import { callTool, type Tool } from './tools.ts';
 
@@ -19,23 +19,13 @@ export interface Work {
 const maxIdleReplies = 2;
 
 /** Runs the loop and returns mini's exit code. */
-export async function work(task: Work): Promise<number> {
+export const work = (task: Work): Promise<number> => exitCodeOf(converse(task), task.log);
+
+async function converse(task: Work): Promise<number> {
   const messages: Message[] = [
     { role: 'system', content: systemPrompt },
     { role: 'user', content: task.instruction.trim() },
   ];
-  try {
-    return await converse(task, messages);
-  } catch (error) {
-    if (!(error instanceof ModelError)) throw error;
-    const code = exitsByCode[error.code];
-    if (code === undefined) throw error;
-    task.log(`ends: ${error.message}`);
-    return code;
-  }
-}
-
-async function converse(task: Work, messages: Message[]): Promise<number> {
   let idle = 0;
   for (let turn = 0; turn < task.maxTurns; turn += 1) {
     const reply = await task.model.reply(messages);

@@ -1,5 +1,5 @@
-import { exits, exitsByCode } from '../mini/exits.ts';
-import { type AssistantMessage, type Message, type Model, ModelError } from '../mini/model.ts';
+import { exitCodeOf, exits } from '../mini/exits.ts';
+import type { AssistantMessage, Message, Model } from '../mini/model.ts';
 import { callTool, type Tool } from '../mini/tools.ts';
 import { readAnswer } from './answer.ts';
 import { textPrompt, textReminder, toolPrompt, toolReminder } from './prompt.ts';
@@ -23,17 +23,7 @@ export interface Work {
 const maxIdleReplies = 5;
 
 /** Runs the loop and returns the agent's exit code. */
-export async function work(task: Work): Promise<number> {
-  try {
-    return await converse(task);
-  } catch (error) {
-    if (!(error instanceof ModelError)) throw error;
-    const code = exitsByCode[error.code];
-    if (code === undefined) throw error;
-    task.log(`ends: ${error.message}`);
-    return code;
-  }
-}
+export const work = (task: Work): Promise<number> => exitCodeOf(converse(task), task.log);
 
 async function converse(task: Work): Promise<number> {
   const messages: Message[] = [
