@@ -134,7 +134,7 @@ export const needs = {
     isNeeded: ({ tests }) => [...tests.values()].some(usesPort),
   },
   'several steps': {
-    what: 'each has an agent and tests of its own, in a fresh sandbox; a regrade leaves them out',
+    what: 'each has an agent and tests of its own, in a fresh sandbox',
     isNeeded: ({ steps }) => steps.length > 0,
   },
   'a reference solution': {

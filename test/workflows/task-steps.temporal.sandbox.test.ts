@@ -3,13 +3,12 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { createHelperSpawner } from '../../infra/process/spawner/through-helper.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
-import { controlQueue } from '../../workflows/contracts/queues.ts';
-import type { RegradeReport, RegradeRequest, RegradeResult } from '../../workflows/contracts/regrade.ts';
 import type { TestGateway } from '../helpers/gateway/gateway.ts';
 import { type AgentRollouts, startAgentRollouts } from '../helpers/rollouts/agent-rollouts.ts';
 import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
 import { writeHarborTask } from '../helpers/tasks/harbor-task.ts';
 import { environment, stepsTask } from '../helpers/tasks/task-steps.ts';
+import { regrade } from './grade-snapshot-suite.ts';
 
 describe('a task of several steps', () => {
   let rollouts: Rollouts;
@@ -49,18 +48,20 @@ describe('a task of several steps', () => {
       ],
     );
     assert.deepEqual(await rollouts.sandboxes(), []);
-    const handle = await rollouts.client.workflow.start<(request: RegradeRequest) => Promise<RegradeResult>>(
-      'regrade',
-      {
-        taskQueue: controlQueue,
-        workflowId: 'again',
-        args: [{ rollouts: ['mean-oracle'] }],
+    assert.equal((await regrade(rollouts, ['mean-oracle'])).same, 1);
+  });
+
+  it('is graded again step by step, each time from all that was there at its end', async () => {
+    const result = await run('carried', {
+      toml: `${environment}[grading]\nsandbox = "snapshot"\n`,
+      steps: {
+        first: { solve: 'echo 1 >/tmp/kept', test: '[ "$(cat /tmp/kept)" = 1 ] && echo 1', fields: 'min_reward = 1.0' },
+        second: { solve: 'echo 2 >/tmp/kept', test: '[ "$(cat /tmp/kept)" = 2 ] && echo 0.5' },
       },
-    );
-    const { states, report } = await handle.result();
-    assert.equal(states['left-out'], 1);
-    const { rows } = (await rollouts.store.getJson(report.digest)) as RegradeReport;
-    assert.match(rows[0]?.why ?? '', /several steps/);
+    });
+    assert.equal(result.reward, 0.75, JSON.stringify(result));
+    assert.ok(result.steps?.every(({ diff, snapshot }) => diff !== undefined && snapshot?.kind === 'local'));
+    assert.equal((await regrade(rollouts, ['carried-oracle'])).same, 1);
   });
 
   it('ends at a step whose reward is below min_reward, and takes the mean of those that ran', async () => {

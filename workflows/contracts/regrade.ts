@@ -122,10 +122,24 @@ export interface FinishedEvaluation extends Pick<RolloutSettings, 'sandbox'> {
   readonly answer?: BlobRef;
   /** All that the agent changed in its sandbox, if its tests got that. */
   readonly snapshot?: Snapshot;
+  /** The steps of a task that has several, each of which is graded. */
+  readonly steps?: FinishedSteps;
   /** The addresses of the task: as it was requested, if known, and as it is packed. */
   readonly addresses: readonly string[];
   readonly evaluationTimeoutSec: number | null;
   readonly rewardPolicy: string;
+}
+
+/** The work at the steps of a task, as its tests got it. */
+export interface FinishedSteps {
+  readonly worked: readonly FinishedStep[];
+  /** Whether the steps after these could not begin because of them, so that they count as 0 whatever the tests say now. */
+  readonly restPrevented: boolean;
+}
+
+export interface FinishedStep {
+  readonly diff: Diff;
+  readonly snapshot?: Snapshot;
 }
 
 /** The result of a regrade as history holds it. The rows are in the blob `report`. */

@@ -217,6 +217,9 @@ export interface StepResult {
   /** The kind of the verdict of its tests, and their log. */
   readonly verdict?: Verdict['kind'];
   readonly log?: BlobRef;
+  /** The work that its tests got, as of a whole rollout; absent for a step that never began, and in results of earlier versions. */
+  readonly diff?: Omit<Diff, 'flags'>;
+  readonly snapshot?: Snapshot;
   /** The use that its agent made of its network; absent if it had none. */
   readonly network?: Omit<NetworkUse, 'flags'>;
 }

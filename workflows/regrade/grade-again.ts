@@ -3,10 +3,19 @@ import { control, evaluation } from '../activities.ts';
 import type { FailureRecord } from '../contracts/failures.ts';
 import type { RolloutEpoch } from '../contracts/ids.ts';
 import { sweepPriority } from '../contracts/queues.ts';
-import type { FinishedEvaluation, FinishedRollout, Regraded, RegradeInput, RegradeRow } from '../contracts/regrade.ts';
+import type {
+  FinishedEvaluation,
+  FinishedRollout,
+  FinishedStep,
+  Regraded,
+  RegradeInput,
+  RegradeRow,
+} from '../contracts/regrade.ts';
+import type { Task } from '../contracts/task.ts';
 import { attributed, StageFailure } from '../rollout/failure.ts';
 import { computeReward } from '../rollout/reward.ts';
 import { timeLimitsOf } from '../rollout/time-limits.ts';
+import { type EvaluatedWork, gradeSteps } from './grade-steps.ts';
 
 /** The length to which a row shortens messages, since a record with many rows is a value of history. */
 const messageLength = 200;
@@ -36,8 +45,10 @@ export async function gradeAgain(
       // remove the sandbox.
       const epoch = number * input.repeat + round;
       const beganMs = Date.now();
-      const evaluated = evaluateOnce(found.evaluation, { rollout: regradeKey, epoch }, input.reuseVerdicts);
-      evaluations.push(await evaluated.finally(() => spent((Date.now() - beganMs) / 1000)));
+      const evaluated = gradeWork(found.evaluation, { rollout: regradeKey, epoch }, input.reuseVerdicts);
+      const regraded = await evaluated.finally(() => spent((Date.now() - beganMs) / 1000));
+      if ('leftOut' in regraded) return rowOf(found, evaluations, { state: 'left-out', why: regraded.leftOut });
+      evaluations.push(regraded);
     }
   } catch (error) {
     const failure = attributed('evaluate', error);
@@ -52,11 +63,24 @@ export async function gradeAgain(
   });
 }
 
-async function evaluateOnce(
+/** Grades the work of a rollout, or that at each step of its task. */
+async function gradeWork(
+  evaluation: FinishedEvaluation,
+  epoch: RolloutEpoch,
+  reuseVerdicts: boolean,
+): Promise<Regraded | { readonly leftOut: string }> {
+  const evaluateOnce = (work: FinishedStep, task: Task) =>
+    evaluateWork({ ...evaluation, ...work, task }, epoch, reuseVerdicts);
+  const { task, steps, diff, snapshot } = evaluation;
+  if (steps !== undefined) return gradeSteps(task, steps, evaluateOnce);
+  return (await evaluateOnce({ diff, ...(snapshot !== undefined && { snapshot }) }, task)).regraded;
+}
+
+async function evaluateWork(
   { task, sandbox, diff, answer, snapshot, evaluationTimeoutSec, rewardPolicy }: FinishedEvaluation,
   epoch: RolloutEpoch,
   reuseVerdicts: boolean,
-): Promise<Regraded> {
+): Promise<EvaluatedWork> {
   const { workflowId: run } = workflowInfo();
   const { evaluationMs: timeoutMs } = timeLimitsOf({ evaluationTimeoutSec: evaluationTimeoutSec ?? undefined }, task);
   const { evaluate } = evaluation(timeoutMs, { priorityKey: sweepPriority });
@@ -71,13 +95,9 @@ async function evaluateOnce(
     timeoutMs,
     ...(reuseVerdicts && { reuseVerdict: true }),
   });
-  const { kind, log, cached } = verdict;
-  return {
-    reward: await computeReward(verdict, rewardPolicy),
-    kind,
-    log: log.digest,
-    ...(cached === true && { cached }),
-  };
+  const { kind, log, cached, value } = verdict;
+  const reward = await computeReward(verdict, rewardPolicy);
+  return { regraded: { reward, kind, log: log.digest, ...(cached === true && { cached }) }, value };
 }
 
 function stateOf(before: number | null, evaluations: readonly Regraded[]): 'same' | 'changed' | 'unstable' {

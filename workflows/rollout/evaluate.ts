@@ -1,7 +1,8 @@
 import { control, evaluation } from '../activities.ts';
+import { rewardOfSteps } from '../algorithms/task-step.ts';
 import type { Verdict } from '../contracts/verdict.ts';
 import type { EpochContext, Produced } from './epoch-context.ts';
-import { computeReward, rewardOfSteps } from './reward.ts';
+import { computeReward } from './reward.ts';
 import { untilAllowed } from './until-allowed.ts';
 
 /** Evaluates the work of an agent in a fresh sandbox. */

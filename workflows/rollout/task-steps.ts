@@ -1,4 +1,5 @@
 import { firstOfEach } from '../algorithms/flags.ts';
+import { taskOfStep } from '../algorithms/task-step.ts';
 import type { Flag } from '../contracts/flags.ts';
 import type { StepResult } from '../contracts/rollout.ts';
 import type { TaskStep } from '../contracts/task.ts';
@@ -31,7 +32,7 @@ export async function workInSteps(
   const flags: Flag[] = [];
   let last: Worked | undefined;
   for (const [index, step] of sandboxed.steps.entries()) {
-    const inStep = contextOf(context, index + 1, step);
+    const inStep = contextOf(context, index + 1);
     const work = await workOnce(inStep, host, sandboxed).catch((error: unknown) => ifUnprepared(error, index));
     if (work instanceof StageFailure) {
       rows.push(...sandboxed.steps.slice(index).map(rowOfNone));
@@ -55,15 +56,9 @@ export async function workInSteps(
 }
 
 /** Returns the context of one step: its own part of the task, with its own limits. */
-function contextOf(context: EpochContext, number: number, step: TaskStep): EpochContext {
+function contextOf(context: EpochContext, number: number): EpochContext {
   const { resolved, input } = context;
-  const { steps: _, ...whole } = resolved.task;
-  const task = {
-    ...whole,
-    step: number,
-    agentTimeoutSec: step.agentTimeoutSec ?? whole.agentTimeoutSec,
-    evaluationTimeoutSec: step.evaluationTimeoutSec ?? whole.evaluationTimeoutSec,
-  };
+  const task = taskOfStep(resolved.task, number);
   return { ...context, resolved: { ...resolved, task }, limits: timeLimitsOf(input, task) };
 }
 
@@ -86,8 +81,19 @@ async function gradeStep(
   }
 }
 
-function rowOf({ name }: TaskStep, { end }: Worked, { kind, log }: Verdict, reward: number): StepResult {
-  const row = { name, reward, stop: end.stop, agentLog: end.log, verdict: kind, log };
+function rowOf({ name }: TaskStep, work: Worked, { kind, log }: Verdict, reward: number): StepResult {
+  const { end, snapshot } = work;
+  const { flags: _flags, ...diff } = work.diff;
+  const row = {
+    name,
+    reward,
+    stop: end.stop,
+    agentLog: end.log,
+    verdict: kind,
+    log,
+    diff,
+    ...(snapshot !== undefined && { snapshot }),
+  };
   if (end.network === undefined) return row;
   const { flags: _, ...network } = end.network;
   return { ...row, network };

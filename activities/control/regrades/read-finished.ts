@@ -4,7 +4,12 @@ import { blobAddress, packedAddress } from '../../../infra/tasks/address.ts';
 import type { Tasks } from '../../../infra/tasks/tasks.ts';
 import { readStartInput } from '../../../infra/temporal/start-input.ts';
 import { failureKinds, TemperFailure } from '../../../workflows/contracts/failures.ts';
-import type { FinishedEvaluation, FinishedRollout } from '../../../workflows/contracts/regrade.ts';
+import type {
+  FinishedEvaluation,
+  FinishedRollout,
+  FinishedStep,
+  FinishedSteps,
+} from '../../../workflows/contracts/regrade.ts';
 import { type RolloutResult, rolloutSettings } from '../../../workflows/contracts/rollout.ts';
 import type { Task } from '../../../workflows/contracts/task.ts';
 import type { Verdict } from '../../../workflows/contracts/verdict.ts';
@@ -50,11 +55,12 @@ export async function readFinished(
   const task = await resolve(tasks, now);
   if (task instanceof TemperFailure) return { ...known, leftOut: `${task.type}: ${task.message}`.slice(0, 300) };
   if (task.gradedIn === 'same') return { ...known, leftOut: "its tests ran in the agent's own sandbox, which is gone" };
-  if (task.steps !== undefined)
-    return { ...known, leftOut: 'its task has several steps, which are graded while it runs' };
+  const steps = finishedSteps(result, task);
+  if (typeof steps === 'string') return { ...known, leftOut: steps };
   const { snapshot } = result;
+  const works = steps?.worked ?? [{ snapshot }];
   const isAsked = task.gradedIn === 'snapshot' || task.gradedIn === 'artifacts';
-  if (isAsked && snapshot === undefined && addressNow !== null) {
+  if (isAsked && works.some((work) => work.snapshot === undefined) && addressNow !== null) {
     return {
       ...known,
       leftOut: 'its tests now get files of its sandbox that were not kept: only the diff was',
@@ -65,6 +71,7 @@ export async function readFinished(
     diff,
     ...(result.answer !== undefined && { answer: result.answer }),
     ...(snapshot !== undefined && getsSnapshot(task) && { snapshot }),
+    ...(steps !== null && { steps }),
     sandbox,
     rewardPolicy,
     evaluationTimeoutSec,
@@ -73,6 +80,28 @@ export async function readFinished(
   };
   const bundles = { before: bundle.digest, after: task.bundle.digest };
   return { ...known, ...(addressNow !== null && { bundles }), leftOut: null, evaluation };
+}
+
+/**
+ * Returns the work at the steps of a rollout's task, null if it has none, and a text if they cannot be graded again. `task` may
+ * have replaced the rollout's own.
+ */
+export function finishedSteps(
+  { steps: rows = [], failure }: Pick<RolloutResult, 'steps' | 'failure'>,
+  task: Pick<Task, 'steps' | 'gradedIn'>,
+): FinishedSteps | string | null {
+  const { steps: named = [] } = task;
+  if (rows.length === 0 && named.length === 0) return null;
+  if (failure !== null) return 'the tests of one of its steps could not run';
+  const isSame = rows.length > 0 && rows.every(({ name }, index) => named[index]?.name === name);
+  if (!isSame) return 'its task had other steps than it has now';
+  const began = rows.filter(({ stop }) => stop !== null);
+  const worked = began.flatMap(({ diff, snapshot }): FinishedStep[] => {
+    if (diff === undefined) return [];
+    return [{ diff, ...(snapshot !== undefined && getsSnapshot(task) && { snapshot }) }];
+  });
+  if (worked.length < began.length) return 'the work at its steps was not kept: an earlier version of temper ran it';
+  return { worked, restPrevented: rows.length > began.length && began.at(-1)?.verdict === 'graded' };
 }
 
 /**
@@ -87,7 +116,7 @@ export function networkedAsBefore(verdict: Pick<Verdict, 'network'> | null, { te
 }
 
 /** Whether the tests of a task get a rollout's snapshot, if the rollout has one. */
-const getsSnapshot = ({ gradedIn }: Task): boolean => gradedIn !== undefined && gradedIn !== 'same';
+const getsSnapshot = ({ gradedIn }: Pick<Task, 'gradedIn'>): boolean => gradedIn !== undefined && gradedIn !== 'same';
 
 /** Returns the addresses of a task: as it was requested, if known, and as it may be packed, with its id and without. */
 function addressesOf(asked: unknown, { bundle }: Task, id: string): readonly string[] {

@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { finishedSteps } from '../../../activities/control/regrades/read-finished.ts';
+import type { StepResult } from '../../../workflows/contracts/rollout.ts';
+import type { Task } from '../../../workflows/contracts/task.ts';
+import { gradeSteps } from '../../../workflows/regrade/grade-steps.ts';
+
+const blob = { digest: 'a'.repeat(64), size: 1, mediaType: 'text/plain' };
+const diff = { patch: blob, baseCommit: 'b'.repeat(40), files: 1, dropped: 0, tooLarge: false };
+const task: Task = {
+  id: 'three',
+  bundle: blob,
+  image: 'any',
+  workdir: '/workspace',
+  cpus: 1,
+  memoryMb: 256,
+  diskMb: 64,
+  agentTimeoutSec: null,
+  evaluationTimeoutSec: 20,
+  steps: [{ name: 'one', minReward: 0.5 }, { name: 'two', minReward: 0.5, evaluationTimeoutSec: 9 }, { name: 'three' }],
+};
+
+/** Grades steps again whose tests now give these values; null stands for no reward. */
+async function regrade(values: readonly (number | null)[], restPrevented = false, of: Task = task) {
+  const asked: (readonly [number | undefined, number | null])[] = [];
+  const graded = await gradeSteps(of, { worked: values.map(() => ({ diff })), restPrevented }, async (_, one) => {
+    const value = values[asked.length] ?? null;
+    asked.push([one.step, one.evaluationTimeoutSec]);
+    assert.equal(one.steps, undefined);
+    const kind = value === null ? ('no-reward' as const) : ('graded' as const);
+    return { regraded: { reward: value ?? 0, kind, log: `log-${one.step}` }, value };
+  });
+  return { graded, asked };
+}
+
+describe('the steps of a task that are graded again', () => {
+  it('have the mean of their rewards, or the last one, and each its own limits', async () => {
+    const { graded, asked } = await regrade([1, 0.5, 0]);
+    assert.deepEqual(graded, { reward: 0.5, kind: 'graded', log: 'log-3' });
+    assert.deepEqual(asked, [
+      [1, 20],
+      [2, 9],
+      [3, 20],
+    ]);
+    const final = await regrade([1, 0.5, 0], false, { ...task, rewardOfSteps: 'final' });
+    assert.deepEqual(final.graded, { reward: 0, kind: 'graded', log: 'log-3' });
+  });
+
+  it('end at a step that is below its min_reward now', async () => {
+    const { graded, asked } = await regrade([1, 0.25, 1]);
+    assert.deepEqual([graded, asked.length], [{ reward: 0.625, kind: 'graded', log: 'log-2' }, 2]);
+  });
+
+  it('count as 0 after a step whose tests give no reward, and after one that prevented them', async () => {
+    assert.deepEqual((await regrade([1, null])).graded, { reward: 1 / 3, kind: 'no-reward', log: 'log-2' });
+    assert.deepEqual((await regrade([1, 0.5], true)).graded, { reward: 0.5, kind: 'graded', log: 'log-2' });
+  });
+
+  it('have no new reward if one of them never began and would begin now', async () => {
+    const { graded } = await regrade([1, 0.5]);
+    assert.deepEqual(graded, { leftOut: 'its step three never began, and would begin by the rewards of today' });
+  });
+});
+
+describe('the steps of a rollout that has ended', () => {
+  const step = (name: string, more: Partial<StepResult> = {}): StepResult => ({
+    name,
+    reward: 1,
+    stop: 'submitted',
+    agentLog: null,
+    verdict: 'graded',
+    diff,
+    ...more,
+  });
+  const never = (name: string): StepResult => ({ name, reward: 0, stop: null, agentLog: null });
+  const read = (steps: readonly StepResult[] | undefined, now: Pick<Task, 'steps' | 'gradedIn'> = task) =>
+    finishedSteps({ failure: null, ...(steps !== undefined && { steps }) }, now);
+
+  it('are those that began, and it says whether they prevented the others', () => {
+    assert.deepEqual(read([step('one'), step('two')]), { worked: [{ diff }, { diff }], restPrevented: false });
+    assert.deepEqual(read([step('one'), never('two')]), { worked: [{ diff }], restPrevented: true });
+    const silent = read([step('one', { verdict: 'no-reward' }), never('two'), never('three')]);
+    assert.deepEqual(silent, { worked: [{ diff }], restPrevented: false });
+    assert.equal(read(undefined, {}), null);
+  });
+
+  it('cannot be graded again if their work is missing, or if the task has other steps now', () => {
+    const { diff: _, ...without } = step('one');
+    assert.match(String(read([without])), /was not kept/);
+    for (const [steps, now] of [
+      [[step('one')], {}],
+      [undefined, task],
+      [[step('uno')], task],
+    ] as const) {
+      assert.equal(read(steps, now), 'its task had other steps than it has now');
+    }
+  });
+});

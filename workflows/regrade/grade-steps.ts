@@ -1,0 +1,40 @@
+import { rewardOfSteps, taskOfStep } from '../algorithms/task-step.ts';
+import type { FinishedStep, FinishedSteps, Regraded } from '../contracts/regrade.ts';
+import type { Task } from '../contracts/task.ts';
+
+/** An evaluation of an agent's work, with the value of its verdict. */
+export interface EvaluatedWork {
+  readonly regraded: Regraded;
+  readonly value: number | null;
+}
+
+/**
+ * Grades the work at the steps of a task again, in turn, by the rules of a rollout: a step below its `min_reward`, or without a
+ * reward, ends the task. Where the new rewards let a step begin that never began, no new reward of the task is known.
+ */
+export async function gradeSteps(
+  task: Task,
+  { worked, restPrevented }: FinishedSteps,
+  evaluate: (work: FinishedStep, task: Task) => Promise<EvaluatedWork>,
+): Promise<Regraded | { readonly leftOut: string }> {
+  const { steps = [], rewardOfSteps: rule } = task;
+  const rewards: { readonly reward: number }[] = [];
+  const none = { reward: 0 };
+  for (const [index, work] of worked.entries()) {
+    const { regraded, value } = await evaluate(work, taskOfStep(task, index + 1));
+    rewards.push(regraded);
+    const { minReward } = steps[index] ?? {};
+    const isLast = index + 1 === worked.length;
+    const isGraded = regraded.kind === 'graded';
+    const isEnough = isGraded && (minReward === undefined || (value ?? 0) >= minReward);
+    if (isEnough && !isLast) continue;
+    const rest = steps.slice(index + 1);
+    if (isEnough && rest.length > 0 && !restPrevented) {
+      return { leftOut: `its step ${rest[0]?.name} never began, and would begin by the rewards of today` };
+    }
+    const countsRest = !isGraded || (isEnough && restPrevented);
+    const all = countsRest ? [...rewards, ...rest.map(() => none)] : rewards;
+    return { ...regraded, reward: rewardOfSteps(all, rule) };
+  }
+  throw new Error('expected the work at one step at least');
+}
