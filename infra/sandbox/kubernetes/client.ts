@@ -118,7 +118,8 @@ export function apiMessage(error: unknown): string {
   try {
     return status.parse(typeof body === 'string' ? JSON.parse(body) : body).message;
   } catch {
-    return errorMessage(error).slice(0, 500);
+    // The library drops the body of this one, and lists its headers.
+    return apiStatus(error) === 401 ? 'Unauthorized' : errorMessage(error).slice(0, 500);
   }
 }
 
@@ -135,7 +136,9 @@ export async function callApi<T>(namespace: string, request: () => Promise<T>): 
     if (cause instanceof TemperFailure) throw cause;
     const code = apiStatus(cause);
     if (code === throttled) throw overloaded(cause);
-    if (code === 401 || code === 403) throw forbidden(namespace, code, cause);
+    if (code === 401) throw refusedAccount(cause);
+    if (code !== undefined && code < 500 && ofPolicy.test(apiMessage(cause))) throw deniedByPolicy(namespace, cause);
+    if (code === 403) throw forbidden(namespace, cause);
     if (code === undefined || code >= 500) throw unavailable(apiMessage(cause), cause);
     throw cause;
   } finally {
@@ -155,23 +158,36 @@ function overloaded(cause: unknown): ThrottledFailure {
   return new ThrottledFailure(text, seconds === undefined ? null : seconds * 1000, { cause });
 }
 
-const forbiddenByLevel = /violates PodSecurity/i;
+/** A refusal that no wait changes: an operator has to, and then starts the host again. */
+export class LastingRefusal extends SandboxFailure {
+  constructor(message: string, cause?: unknown) {
+    super('SandboxUnavailable', message, cause === undefined ? {} : { cause, evidence: apiMessage(cause) });
+  }
+}
 
-/** Whether the Pod Security of the namespace forbids what was asked for, which no wait changes. */
-export const isForbiddenByLevel = (error: unknown): boolean =>
-  error instanceof SandboxFailure && forbiddenByLevel.test(error.evidence ?? '');
+const refusedAccount = (cause: unknown): SandboxFailure =>
+  new LastingRefusal('the cluster does not accept the credentials of this account; renew its kubeconfig', cause);
+
+/** The words of a webhook, of a ValidatingAdmissionPolicy and of a LimitRange, which answer with several codes. */
+const ofPolicy = /admission webhook .* denied the request|ValidatingAdmissionPolicy .* denied|per (Container|Pod) is/s;
+
+/** Explains a refusal by a policy of the cluster's operators, which may look at anything in a Pod. */
+function deniedByPolicy(namespace: string, cause: unknown): SandboxFailure {
+  const text = `a policy of namespace ${namespace} forbids this sandbox; change the policy, or use another namespace`;
+  return new SandboxFailure('SandboxUnavailable', text, { cause, evidence: apiMessage(cause) });
+}
 
 /** Explains why this account may not do what it asked for. */
-function forbidden(namespace: string, code: 401 | 403, cause: unknown): SandboxFailure {
+function forbidden(namespace: string, cause: unknown): SandboxFailure {
   const evidence = apiMessage(cause);
   const fail = (text: string): SandboxFailure => new SandboxFailure('SandboxUnavailable', text, { cause, evidence });
-  if (code === 401) return fail('the cluster does not accept the credentials of this account; renew its kubeconfig');
   if (/exceeded quota|status unknown for quota/i.test(evidence)) {
     return fail(`the quota of namespace ${namespace} is used up; it is tried again, or raise the ResourceQuota`);
   }
-  if (forbiddenByLevel.test(evidence)) {
-    return fail(
+  if (/violates PodSecurity/i.test(evidence)) {
+    return new LastingRefusal(
       `the Pod Security of namespace ${namespace} forbids sandboxes; label it pod-security.kubernetes.io/enforce=baseline`,
+      cause,
     );
   }
   if (/RuntimeClass .* not found/i.test(evidence)) {
@@ -180,10 +196,16 @@ function forbidden(namespace: string, code: 401 | 403, cause: unknown): SandboxF
   if (/unable to create new content .* being terminated/i.test(evidence)) {
     return fail(`the namespace ${namespace} is being deleted; use another`);
   }
-  return fail(
-    `this account lacks a right that sandboxes need in namespace ${namespace}; give it the one in the evidence`,
-  );
+  if (/cannot \S+ resource/.test(evidence)) {
+    return fail(
+      `this account lacks a right that sandboxes need in namespace ${namespace}; give it the one in the evidence`,
+    );
+  }
+  return fail(`the cluster forbids what sandboxes need in namespace ${namespace}; see the evidence`);
 }
+
+export const needsImageVolumes =
+  'the cluster mounts no images as volumes, which sandboxes need; use Kubernetes 1.35 or later, or turn its gate ImageVolume on';
 
 /** Explains why the API server did not create an object. */
 export function unmade(namespace: string, error: unknown): unknown {
@@ -192,6 +214,7 @@ export function unmade(namespace: string, error: unknown): unknown {
     return new SandboxFailure('SandboxUnavailable', text, { cause: error, evidence: apiMessage(error) });
   }
   if (apiStatus(error) !== 422) return error;
+  if (/must specify a volume type/.test(apiMessage(error))) return new LastingRefusal(needsImageVolumes, error);
   const text = 'the cluster takes the Pod of this task for invalid; correct the task, or the settings of Kubernetes';
   return new SandboxFailure('UnsupportedTask', text, { cause: error, evidence: apiMessage(error) });
 }

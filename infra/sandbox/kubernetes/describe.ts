@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { SandboxDescription, SandboxSpec } from '../sandbox.ts';
-import { apiStatus, type Cluster, callApi, isForbiddenByLevel, unmade } from './client.ts';
+import { apiStatus, type Cluster, callApi, LastingRefusal, needsImageVolumes, unmade } from './client.ts';
 import { describePod } from './pod.ts';
 import { missingRights } from './rights.ts';
 import type { KubernetesSettings } from './settings.ts';
@@ -27,7 +27,12 @@ export async function describeCluster(
   } catch (error) {
     if (!(error instanceof TemperFailure) && apiStatus(error) === undefined) throw error;
     const summary = errorMessage(error).slice(0, 500);
-    return { ...common, ready: false, summary, ...(!isForbiddenByLevel(error) && { mayComeUp: true as const }) };
+    return {
+      ...common,
+      ready: false,
+      summary,
+      ...(!(error instanceof LastingRefusal) && { mayComeUp: true as const }),
+    };
   }
 }
 
@@ -45,11 +50,13 @@ async function tryPod({ core, namespace }: Cluster, settings: KubernetesSettings
     mounts: [],
   };
   const body = describePod(spec, settings);
-  await callApi(namespace, () => core.createNamespacedPod({ namespace, body, dryRun: 'All' })).catch(
+  const tried = await callApi(namespace, () => core.createNamespacedPod({ namespace, body, dryRun: 'All' })).catch(
     (error: unknown) => {
       throw unmade(namespace, error);
     },
   );
+  // An older server drops the field that it does not know, and would mount an empty directory.
+  if (!tried.spec?.volumes?.some(({ image }) => image)) throw new LastingRefusal(needsImageVolumes);
 }
 
 const protects = [

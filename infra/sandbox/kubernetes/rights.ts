@@ -18,15 +18,15 @@ const needed = [
 
 /** Returns the rights that this account lacks in the namespace, such as `create pods/exec`. */
 export async function missingRights({ authorization, namespace }: Cluster): Promise<readonly string[]> {
-  const answers = await Promise.all(
-    needed.map(async ({ verb, resource, subresource, group }) => {
-      const resourceAttributes = { namespace, verb, resource, subresource, group };
-      const body = { spec: { resourceAttributes } };
-      const { status } = await callApi(namespace, () => authorization.createSelfSubjectAccessReview({ body }));
-      return status?.allowed === true ? [] : [`${verb} ${resource}${subresource === '' ? '' : `/${subresource}`}`];
-    }),
-  );
-  return answers.flat();
+  const missing: string[] = [];
+  // One after another: the server ends a connection whose credentials it refuses, with all other requests on it.
+  for (const { verb, resource, subresource, group } of needed) {
+    const resourceAttributes = { namespace, verb, resource, subresource, group };
+    const body = { spec: { resourceAttributes } };
+    const { status } = await callApi(namespace, () => authorization.createSelfSubjectAccessReview({ body }));
+    if (status?.allowed !== true) missing.push(`${verb} ${resource}${subresource === '' ? '' : `/${subresource}`}`);
+  }
+  return missing;
 }
 
 /** Denies all traffic of a stack's Pods, and makes sure of it before each Pod: it may have lost the policy with its namespace. */

@@ -5,21 +5,16 @@ import { describePod } from '../../../../infra/sandbox/kubernetes/pod.ts';
 import { createKubernetesProvider } from '../../../../infra/sandbox/kubernetes/provider.ts';
 import { defaultKubernetesSettings, type KubernetesSettings } from '../../../../infra/sandbox/kubernetes/settings.ts';
 import type { SandboxSpec } from '../../../../infra/sandbox/sandbox.ts';
-import { kubeconfigWithRights, type Right } from '../../../helpers/kubernetes/account.ts';
 import { programsImage, startRegistry, taskImage } from '../../../helpers/kubernetes/cluster.ts';
 import { openTestCluster, testNamespace } from '../../../helpers/kubernetes/namespace.ts';
-import { until } from '../../../helpers/until.ts';
 import { foreground, sh } from '../contract.ts';
 
-const noFiles = { tree: new Map(), at: '/workspace', owner: 'agent' } as const;
 const signal = AbortSignal.timeout(300_000);
 
 describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
   const { core, config } = openTestCluster();
   const scheduling = config.makeApiClient(SchedulingV1Api);
   const namespace = await testNamespace('failures');
-  const restricted = await testNamespace('restricted', 'restricted');
-  const full = await testNamespace('full');
   const stack = `failures-${process.pid}`;
   const open = (changes: Partial<KubernetesSettings> = {}) => {
     const provider = createKubernetesProvider({
@@ -33,20 +28,6 @@ describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
     return provider;
   };
   const provider = open();
-  /** Opens a provider whose account has these rights alone. */
-  const openWith = async (rights: readonly Right[]) => {
-    const { KUBECONFIG } = process.env;
-    process.env.KUBECONFIG = await kubeconfigWithRights(namespace, rights);
-    const limited = open();
-    const description = await limited.describe();
-    process.env.KUBECONFIG = KUBECONFIG;
-    return { limited, description };
-  };
-  const policies: Right = { group: 'networking.k8s.io', resource: 'networkpolicies', verbs: ['get', 'create'] };
-  const pods: Right = { group: '', resource: 'pods', verbs: ['get', 'list', 'watch', 'create', 'delete'] };
-  // One after another and before all tests, since they change the environment.
-  const withoutExec = await openWith([policies, pods, { group: '', resource: 'pods/exec', verbs: ['get'] }]);
-  const withoutCreate = await openWith([policies, { ...pods, verbs: ['get', 'list'] }]);
   const specOf = (name: string, changes: Partial<SandboxSpec> = {}): SandboxSpec => {
     const expiresAtMs = Date.now() + 600_000;
     const labels = { stack, run: 'run', rollout: name, epoch: 1, purpose: 'agent', expiresAtMs } as const;
@@ -93,36 +74,6 @@ describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
     await core.createNamespacedPod({ namespace, body });
     const running = provider.ensure(spec, signal).then((sandbox) => sandbox.readFile('/etc/passwd', 10_000, signal));
     await assert.rejects(running, { type: 'SandboxLost', loss: 'out-of-memory', message: /OOMKilled/ });
-  });
-
-  it('names what an account lacks, at the start and at the stage that needs it', async () => {
-    assert.equal(withoutExec.description.ready, false);
-    assert.match(withoutExec.description.summary, /lacks the rights create pods\/exec;/);
-    const silent = withoutExec.limited.ensure(specOf('silent', { files: [noFiles] }), signal);
-    await assert.rejects(silent, { type: 'SandboxUnavailable', message: /rights `get` and `create` on `pods\/exec`/ });
-    assert.equal(withoutCreate.description.ready, false);
-    assert.match(
-      withoutCreate.description.summary,
-      /lacks the rights watch pods, create pods, delete pods, get pods\/exec/,
-    );
-    const unmade = withoutCreate.limited.ensure(specOf('unmade'), signal);
-    await assert.rejects(unmade, {
-      type: 'SandboxUnavailable',
-      message: /lacks a right.*cannot create resource "pods"/,
-    });
-    const kept = withoutCreate.limited.remove('silent');
-    await assert.rejects(kept, { type: 'SandboxUnavailable', message: /lacks a right.*cannot delete resource "pods"/ });
-  });
-
-  it('says that the quota of a namespace is used up', async () => {
-    const body = { metadata: { name: 'none' }, spec: { hard: { pods: '0' } } };
-    await core.createNamespacedResourceQuota({ namespace: full, body });
-    await until(async () => {
-      const { status } = await core.readNamespacedResourceQuota({ namespace: full, name: 'none' });
-      return status?.hard?.pods === '0';
-    });
-    const refused = open({ namespace: full }).ensure(specOf('one-too-many'), signal);
-    await assert.rejects(refused, { type: 'SandboxUnavailable', message: /quota of namespace .* is used up/ });
   });
 
   it('names a program whose version the image of programs lacks', async () => {
@@ -189,30 +140,5 @@ describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
   it('says that no node has room', async () => {
     const waiting = open({ scheduleSec: 3, requests: 1 }).ensure(specOf('huge', { memoryMb: 1_000_000 }), signal);
     await assert.rejects(waiting, { type: 'SandboxUnavailable', message: /Insufficient memory/ });
-  });
-
-  it('names the Pod Security that forbids its Pods, and a namespace that does not exist', async () => {
-    const strict = open({ namespace: restricted });
-    await assert.rejects(strict.ensure(specOf('forbidden'), signal), {
-      type: 'SandboxUnavailable',
-      message: /Pod Security.*baseline/,
-    });
-    const { ready, mayComeUp, summary } = await strict.describe();
-    assert.deepEqual([ready, mayComeUp], [false, undefined]);
-    assert.match(summary, /Pod Security of namespace .* forbids sandboxes/);
-    const nowhere = open({ namespace: 'no-such-namespace' });
-    await assert.rejects(nowhere.ensure(specOf('nowhere'), signal), {
-      type: 'SandboxUnavailable',
-      message: /no-such-namespace.*does not exist/,
-    });
-    assert.partialDeepStrictEqual(await nowhere.describe(), { ready: false, mayComeUp: true });
-  });
-
-  it('names a RuntimeClass that the cluster lacks, also before the first sandbox', async () => {
-    const kata = open({ runtimeClass: 'no-such-runtime' });
-    const message = /no such RuntimeClass.*TEMPER_KUBERNETES_RUNTIME_CLASS/;
-    await assert.rejects(kata.ensure(specOf('kata'), signal), { type: 'SandboxUnavailable', message });
-    assert.match((await kata.describe()).summary, message);
-    assert.equal((await provider.describe()).ready, true);
   });
 });

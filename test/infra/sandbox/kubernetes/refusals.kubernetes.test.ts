@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict';
+import { readFile, writeFile } from 'node:fs/promises';
+import { after, describe, it } from 'node:test';
+import { AdmissionregistrationV1Api } from '@kubernetes/client-node';
+import { createKubernetesProvider } from '../../../../infra/sandbox/kubernetes/provider.ts';
+import type { KubernetesSettings } from '../../../../infra/sandbox/kubernetes/settings.ts';
+import type { SandboxSpec } from '../../../../infra/sandbox/sandbox.ts';
+import { kubeconfigWithRights, type Right } from '../../../helpers/kubernetes/account.ts';
+import { startApiProxy } from '../../../helpers/kubernetes/api-proxy.ts';
+import { programsImage, taskImage } from '../../../helpers/kubernetes/cluster.ts';
+import { openTestCluster, testNamespace } from '../../../helpers/kubernetes/namespace.ts';
+import { until } from '../../../helpers/until.ts';
+
+const noFiles = { tree: new Map(), at: '/workspace', owner: 'agent' } as const;
+const signal = AbortSignal.timeout(300_000);
+
+describe('a cluster that refuses sandboxes', { concurrency: 8 }, async () => {
+  const { core, config } = openTestCluster();
+  const namespace = await testNamespace('refusals');
+  const restricted = await testNamespace('restricted', 'restricted');
+  const full = await testNamespace('full');
+  const [small, ruled] = [await testNamespace('small'), await testNamespace('ruled')];
+  const stack = `refusals-${process.pid}`;
+  const open = (changes: Partial<KubernetesSettings> = {}) => {
+    const provider = createKubernetesProvider({
+      stack,
+      namespace,
+      programs: programsImage,
+      requests: 0.01,
+      ...changes,
+    });
+    after(() => provider.close());
+    return provider;
+  };
+  const provider = open();
+  /** Opens a provider with another kubeconfig. */
+  const openAt = async (kubeconfig: string) => {
+    const { KUBECONFIG } = process.env;
+    process.env.KUBECONFIG = kubeconfig;
+    const limited = open();
+    const description = await limited.describe();
+    process.env.KUBECONFIG = KUBECONFIG;
+    return { limited, description };
+  };
+  /** Opens a provider whose account has these rights alone. */
+  const openWith = async (rights: readonly Right[]) => openAt(await kubeconfigWithRights(namespace, rights));
+  const policies: Right = { group: 'networking.k8s.io', resource: 'networkpolicies', verbs: ['get', 'create'] };
+  const pods: Right = { group: '', resource: 'pods', verbs: ['get', 'list', 'watch', 'create', 'delete'] };
+  // One after another and before all tests, since they change the environment.
+  const withoutExec = await openWith([policies, pods, { group: '', resource: 'pods/exec', verbs: ['get'] }]);
+  const withoutCreate = await openWith([policies, { ...pods, verbs: ['get', 'list'] }]);
+  const unknown = await kubeconfigWithRights(namespace, []);
+  await writeFile(unknown, (await readFile(unknown, 'utf8')).replace(/"token":"[^"]*"/, '"token":"of-nobody"'));
+  const refused = await openAt(unknown);
+  /** Opens a provider for which the API server answers so to creations of Pods. */
+  const openAnswered = async (status: number, body: object) => {
+    const proxy = await startApiProxy(config, ({ method, path }) =>
+      method === 'POST' && path.endsWith('/pods') ? { status, body: JSON.stringify(body) } : undefined,
+    );
+    after(() => proxy.close());
+    return openAt(proxy.kubeconfig);
+  };
+  const invalid = 'Pod "p" is invalid: spec.volumes[0]: Required value: must specify a volume type';
+  const spec = { volumes: [{ name: 'programs', emptyDir: {} }], containers: [] };
+  const withoutImageVolumes = [
+    await openAnswered(422, { kind: 'Status', code: 422, message: invalid }),
+    await openAnswered(201, { kind: 'Pod', metadata: { name: 'p' }, spec }),
+  ];
+  const ruling = 'admission webhook "rules.test" denied the request: no Pods';
+  const ofWebhook = await openAnswered(400, { kind: 'Status', code: 400, message: ruling });
+  const specOf = (name: string, changes: Partial<SandboxSpec> = {}): SandboxSpec => {
+    const expiresAtMs = Date.now() + 600_000;
+    const labels = { stack, run: 'run', rollout: name, epoch: 1, purpose: 'agent', expiresAtMs } as const;
+    const limits = { cpus: 1, memoryMb: 256, diskMb: 64, pids: 64 };
+    return { name, image: taskImage, labels, ...limits, workdir: '/workspace', mounts: [], ...changes };
+  };
+
+  it('names what an account lacks, at the start and at the stage that needs it', async () => {
+    assert.equal(withoutExec.description.ready, false);
+    assert.match(withoutExec.description.summary, /lacks the rights create pods\/exec;/);
+    const silent = withoutExec.limited.ensure(specOf('silent', { files: [noFiles] }), signal);
+    await assert.rejects(silent, { type: 'SandboxUnavailable', message: /rights `get` and `create` on `pods\/exec`/ });
+    assert.equal(withoutCreate.description.ready, false);
+    assert.match(
+      withoutCreate.description.summary,
+      /lacks the rights watch pods, create pods, delete pods, get pods\/exec/,
+    );
+    const unmade = withoutCreate.limited.ensure(specOf('unmade'), signal);
+    await assert.rejects(unmade, {
+      type: 'SandboxUnavailable',
+      message: /lacks a right.*cannot create resource "pods"/,
+    });
+    const kept = withoutCreate.limited.remove('silent');
+    await assert.rejects(kept, { type: 'SandboxUnavailable', message: /lacks a right.*cannot delete resource "pods"/ });
+  });
+
+  it('names credentials that the cluster does not accept, at the start and at a stage', async () => {
+    const message = /does not accept the credentials of this account; renew its kubeconfig \(Unauthorized\)$/;
+    assert.partialDeepStrictEqual(refused.description, { ready: false });
+    assert.equal(refused.description.mayComeUp, undefined);
+    assert.match(refused.description.summary, message);
+    const unmade = refused.limited.ensure(specOf('of-nobody'), signal);
+    await assert.rejects(unmade, { type: 'SandboxUnavailable', message });
+  });
+
+  it('names a policy of the cluster that forbids its Pods, and blames no right and no task', async () => {
+    const message = (namespace: string, evidence: string) =>
+      new RegExp(`a policy of namespace ${namespace} forbids this sandbox; .*${evidence}`);
+    const limits = [{ type: 'Container', max: { cpu: '100m' } }];
+    await core.createNamespacedLimitRange({
+      namespace: small,
+      body: { metadata: { name: 'small' }, spec: { limits } },
+    });
+    const large = open({ namespace: small }).ensure(specOf('large'), signal);
+    const tooLarge = message(small, 'maximum cpu usage per Container is 100m');
+    await assert.rejects(large, { type: 'SandboxUnavailable', message: tooLarge });
+
+    const admission = config.makeApiClient(AdmissionregistrationV1Api);
+    const name = `no-pods-${process.pid}`;
+    const metadata = { name };
+    const resourceRules = [{ apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['pods'] }];
+    const validations = [{ expression: 'false', message: 'no Pods here' }];
+    const policy = { metadata, spec: { matchConstraints: { resourceRules }, validations } };
+    const matchResources = { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': ruled } } };
+    const spec = { policyName: name, validationActions: ['Deny'], matchResources };
+    await admission.createValidatingAdmissionPolicy({ body: policy });
+    after(() => admission.deleteValidatingAdmissionPolicy({ name }));
+    await admission.createValidatingAdmissionPolicyBinding({ body: { metadata, spec } });
+    after(() => admission.deleteValidatingAdmissionPolicyBinding({ name }));
+    const denied = open({ namespace: ruled });
+    // The API server applies a new policy after a moment.
+    await until(async () => !(await denied.describe()).ready);
+    const noPods = message(ruled, 'no Pods here');
+    assert.match((await denied.describe()).summary, noPods);
+    await assert.rejects(denied.ensure(specOf('denied'), signal), { type: 'SandboxUnavailable', message: noPods });
+
+    assert.match(ofWebhook.description.summary, message(namespace, 'webhook "rules.test" denied the request'));
+  });
+
+  it('refuses a cluster that mounts no images as volumes', () => {
+    for (const { description } of withoutImageVolumes) {
+      assert.deepEqual([description.ready, description.mayComeUp], [false, undefined]);
+      assert.match(description.summary, /mounts no images as volumes, .*Kubernetes 1.35/);
+    }
+  });
+
+  it('says that the quota of a namespace is used up', async () => {
+    const body = { metadata: { name: 'none' }, spec: { hard: { pods: '0' } } };
+    await core.createNamespacedResourceQuota({ namespace: full, body });
+    await until(async () => {
+      const { status } = await core.readNamespacedResourceQuota({ namespace: full, name: 'none' });
+      return status?.hard?.pods === '0';
+    });
+    const refused = open({ namespace: full }).ensure(specOf('one-too-many'), signal);
+    await assert.rejects(refused, { type: 'SandboxUnavailable', message: /quota of namespace .* is used up/ });
+  });
+
+  it('names the Pod Security that forbids its Pods, and a namespace that does not exist', async () => {
+    const strict = open({ namespace: restricted });
+    await assert.rejects(strict.ensure(specOf('forbidden'), signal), {
+      type: 'SandboxUnavailable',
+      message: /Pod Security.*baseline/,
+    });
+    const { ready, mayComeUp, summary } = await strict.describe();
+    assert.deepEqual([ready, mayComeUp], [false, undefined]);
+    assert.match(summary, /Pod Security of namespace .* forbids sandboxes/);
+    const nowhere = open({ namespace: 'no-such-namespace' });
+    await assert.rejects(nowhere.ensure(specOf('nowhere'), signal), {
+      type: 'SandboxUnavailable',
+      message: /no-such-namespace.*does not exist/,
+    });
+    assert.partialDeepStrictEqual(await nowhere.describe(), { ready: false, mayComeUp: true });
+  });
+
+  it('names a RuntimeClass that the cluster lacks, also before the first sandbox', async () => {
+    const kata = open({ runtimeClass: 'no-such-runtime' });
+    const message = /no such RuntimeClass.*TEMPER_KUBERNETES_RUNTIME_CLASS/;
+    await assert.rejects(kata.ensure(specOf('kata'), signal), { type: 'SandboxUnavailable', message });
+    assert.match((await kata.describe()).summary, message);
+    assert.equal((await provider.describe()).ready, true);
+  });
+});
