@@ -169,7 +169,7 @@ async function stream(
   };
   const keepAlive = setInterval(() => write(() => writer.keepAlive()), limits.keepAliveMs);
   try {
-    for await (const delta of turn.deltas()) write(() => writer.delta(delta));
+    for await (const deltas of turn.deltas()) write(() => deltas.map((delta) => writer.delta(delta)).join(''));
     const reply = finishedReply(turn, await turn.result);
     write(() => writer.finish(reply));
     return null;

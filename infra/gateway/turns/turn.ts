@@ -10,8 +10,11 @@ export interface ReplyingTurn<Result> {
   readonly createdAt: number;
   /** The length of the prompt; 0 when it is unknown until the model has answered. */
   readonly promptTokens: number;
-  /** Yields the deltas until the turn has ended, successfully or not. From the first call on, deltas cannot be taken back. */
-  deltas(): AsyncIterable<Delta>;
+  /**
+   * Yields the deltas until the turn has ended, successfully or not; those that are there already come together. From the first
+   * call on, deltas cannot be taken back.
+   */
+  deltas(): AsyncIterable<readonly Delta[]>;
   readonly result: Promise<Result>;
   /** Registers a client. The returned function says that it left; the turn is abandoned when the last client leaves. */
   follow(): () => void;
@@ -118,7 +121,7 @@ export function replayTurn<Result>(
     async *deltas() {
       const reply = createReplyStream();
       replay(reply.push);
-      yield* reply.deltas;
+      yield reply.deltas;
     },
     follow: () => () => {},
   };
@@ -139,13 +142,12 @@ function createSignal() {
       closed = true;
       notify();
     },
-    async *each<Item>(list: readonly Item[]): AsyncIterable<Item> {
+    async *each<Item>(list: readonly Item[]): AsyncIterable<readonly Item[]> {
       for (let at = 0; ; ) {
-        const item = list[at];
-        if (item !== undefined) {
-          at += 1;
-          yield item;
-        } else if (closed) return;
+        const added = list.slice(at);
+        at = list.length;
+        if (added.length > 0) yield added;
+        else if (closed) return;
         else await new Promise<void>((resolve) => waiting.push(resolve));
       }
     },
