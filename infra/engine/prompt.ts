@@ -30,7 +30,15 @@ function withLast(chunks: readonly Buffer[], added: Buffer): readonly Buffer[] {
     length += before.length;
     from -= 1;
   }
-  return [...chunks.slice(0, from), Buffer.concat([...chunks.slice(from), added], length)];
+  return [...chunks.slice(0, from), joined([...chunks.slice(from), added], length)];
+}
+
+/** Joins buffers into one with memory of its own. A short one from Node's pool would keep all 64 KB of that alive. */
+function joined(parts: readonly Buffer[], length: number): Buffer {
+  const whole = Buffer.allocUnsafeSlow(length);
+  let at = 0;
+  for (const part of parts) at += part.copy(whole, at);
+  return whole;
 }
 
 /** Writes a request's JSON in parts, with the prompt's ids under `key`. The body must have at least one other member. */
