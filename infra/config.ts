@@ -7,6 +7,7 @@ import { defaultPool } from '../workflows/contracts/policy.ts';
 import { isRemote, type SandboxChoice } from '../workflows/contracts/sandbox-kinds.ts';
 import type { EnginePool } from './engine/pools.ts';
 import type { HostVariables } from './harbor/host-variables.ts';
+import { type ListenSettings, listenFrom } from './listen-settings.ts';
 import { defaultCapacity } from './machine/rollouts-that-fit.ts';
 import { type Paths, pathsBelow } from './paths.ts';
 import type { E2bSettings } from './sandbox/e2b/settings.ts';
@@ -22,7 +23,7 @@ import { stackKeysFrom, storeFrom } from './store-settings.ts';
 export type WorkerKind = 'control' | 'host' | 'trainer';
 
 /** The settings of a stack on this machine, parsed. */
-export interface Config {
+export interface Config extends ListenSettings {
   readonly home: string;
   readonly host: string;
   /** The time without a sign of life after which a host counts as lost. */
@@ -65,12 +66,6 @@ export interface Config {
   readonly uiPort: number;
   /** The Worker Deployment and the build id that make a control worker a version; null runs it without. */
   readonly deployment: Deployment | null;
-  readonly policyPort: number;
-  readonly metricsPorts: Readonly<Record<WorkerKind, number>> | null;
-  /** The address on which the embedded policy server and the metrics are served. */
-  readonly listen: string;
-  /** The address at which this machine reaches the embedded policy server, if it runs here. */
-  readonly policyUrl: string;
   readonly gateways: number;
   readonly modelDir: string;
   readonly engine: {
@@ -142,7 +137,7 @@ export function readConfig(source: Environment = process.env): Config {
   const env = parsed.data;
   const usual = isRemote(env.TEMPER_SANDBOX) ? remoteWork : localWork();
   const home = resolve(env.TEMPER_HOME ?? join(env.XDG_STATE_HOME ?? join(homedir(), '.local/state'), 'temper'));
-  const policy = policyServerFrom(env);
+  const listening = listenFrom(env);
   const host = hostFrom(env);
   const paths = pathsOf(home, host);
   const checkpoints = env.TEMPER_CHECKPOINTS ?? join(paths.policy, 'checkpoints');
@@ -165,8 +160,7 @@ export function readConfig(source: Environment = process.env): Config {
     temporalPort: env.TEMPER_TEMPORAL_PORT,
     uiPort: env.TEMPER_UI_PORT,
     deployment: deploymentFrom(env),
-    ...policy,
-    metricsPorts: metricsPortsFrom(env.TEMPER_METRICS_PORT),
+    ...listening,
     gateways: env.TEMPER_GATEWAYS,
     modelDir: env.TEMPER_MODEL_DIR ?? join(import.meta.dirname, 'tasks/generated/temper-tiny'),
     engine: {
@@ -174,7 +168,7 @@ export function readConfig(source: Environment = process.env): Config {
       graceSec: env.TEMPER_ENGINE_HOLD,
       seeds: env.TEMPER_ENGINE_SEEDS === 'on',
     },
-    pool: poolFrom(env, policy.policyUrl),
+    pool: poolFrom(env, listening.policyUrl),
     pools: resolve(env.TEMPER_ENGINES ?? join(home, 'engines.json')),
     environments: resolve(env.TEMPER_ENVIRONMENTS ?? join(home, 'environments.json')),
     upstreams: resolve(env.TEMPER_UPSTREAMS ?? join(home, 'upstreams.json')),
@@ -222,12 +216,6 @@ const nameOfMachine = (): string =>
   hostname()
     .replaceAll(/[^a-zA-Z0-9._-]/g, '-')
     .slice(0, 60);
-
-function policyServerFrom({ TEMPER_LISTEN: listen, TEMPER_POLICY_PORT: policyPort }: z.output<typeof environment>) {
-  // What listens on all addresses is reached on the loopback address.
-  const host = listen === '0.0.0.0' ? '127.0.0.1' : listen;
-  return { listen, policyPort, policyUrl: `http://${host}:${policyPort}` };
-}
 
 /** The pool of engines that the environment names, with its trainer: by default the embedded policy server. */
 function poolFrom(env: z.output<typeof environment>, policyUrl: string): EnginePool {
@@ -290,9 +278,6 @@ function deploymentFrom({ TEMPER_DEPLOYMENT: name, TEMPER_BUILD_ID: buildId }: z
     `expected TEMPER_DEPLOYMENT and TEMPER_BUILD_ID, got only TEMPER_${given}; set TEMPER_${lacking}, too`,
   );
 }
-
-const metricsPortsFrom = (first: number | undefined): Config['metricsPorts'] =>
-  first === undefined ? null : { control: first, host: first + 1, trainer: first + 2 };
 
 /** Reads this process's environment with some settings replaced, for example the home by `--home`. */
 export const readConfigWith = (settings: Settings): Config => readConfig({ ...process.env, ...settings });

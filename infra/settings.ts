@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { sandboxChoices } from '../workflows/contracts/sandbox-kinds.ts';
 import { hubVariables } from './data-sets/hub-account.ts';
+import { listenVariables } from './listen-settings.ts';
 import { moduleVariables } from './module-settings.ts';
 import { networkVariables } from './network-settings.ts';
 import { openEnvVariables } from './openenv-settings.ts';
@@ -158,16 +159,7 @@ export const environment = z.object({
     'build id of this version of the control worker; belongs to `TEMPER_DEPLOYMENT`, and changes with the code',
     'none',
   ),
-  TEMPER_POLICY_PORT: setting(port(8600), 'port of the embedded policy server'),
-  TEMPER_METRICS_PORT: setting(
-    wholeNumber(1, 65_533).optional(),
-    'port where the control worker serves Prometheus metrics; the host and trainer workers use the next two',
-    'no metrics',
-  ),
-  TEMPER_LISTEN: setting(
-    z.ipv4({ error: 'expected an IPv4 address, such as 0.0.0.0' }).default('127.0.0.1'),
-    'address on which the embedded policy server and the metrics are served. On any other than the loopback address the policy server asks for the keys of engine and trainer; neither has TLS, and the metrics need no key, so the network must keep strangers away',
-  ),
+  ...listenVariables,
   TEMPER_GATEWAYS: setting(
     wholeNumber(1, 64).default(1),
     'gateway processes, which share the sessions; use more when one core cannot serve all model calls',

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import type { Config } from '../infra/config.ts';
 import { type PolicyServerOptions, startPolicyServer } from '../infra/kits/embedded-policy/index.ts';
+import { isLoopback } from '../infra/listen-settings.ts';
 import { createLog } from './log.ts';
 import { reportStateOnSignal } from './report-state.ts';
 
@@ -10,7 +11,7 @@ export async function runPolicy(config: Config, signal: AbortSignal): Promise<vo
   const server = await startPolicyServer({
     port: config.policyPort,
     listen: config.listen,
-    keys: requiredKeys(config),
+    ...(await accessOf(config)),
     modelDir: config.modelDir,
     root: config.paths.policy,
     modelName: config.pool.model,
@@ -24,15 +25,20 @@ export async function runPolicy(config: Config, signal: AbortSignal): Promise<vo
   if (crashed !== null) throw crashed;
 }
 
-/** Returns the keys that clients need; undefined on the loopback address, where the users of this machine are trusted. */
-function requiredKeys({ listen, pool }: Config): PolicyServerOptions['keys'] {
-  if (listen.startsWith('127.')) return undefined;
+/** Returns what keeps strangers away: nothing on the loopback address, where the users of this machine are trusted. */
+async function accessOf({ listen, listenTls, pool }: Config): Promise<Pick<PolicyServerOptions, 'keys' | 'tls'>> {
+  if (isLoopback(listen)) return {};
   const { apiKey: engine } = pool;
   const { apiKey: trainer } = pool.trainer;
   // An empty key could be neither sent nor checked.
-  if (engine && trainer) return { engine, trainer };
+  if (engine && trainer && listenTls !== null) return { keys: { engine, trainer }, tls: await listenTls() };
+  const lacking = [
+    ...(engine ? [] : ['TEMPER_ENGINE_API_KEY']),
+    ...(trainer ? [] : ['TEMPER_TRAINER_API_KEY']),
+    ...(listenTls === null ? ['TEMPER_LISTEN_CERT', 'TEMPER_LISTEN_KEY'] : []),
+  ].join(', ');
   throw new Error(
-    `TEMPER_LISTEN=${listen} serves the policy to a network: expected TEMPER_ENGINE_API_KEY and TEMPER_TRAINER_API_KEY, which ` +
-      'its clients then need; set both for all parts of the stack, or listen on 127.0.0.1',
+    `TEMPER_LISTEN=${listen} serves the policy to a network, which also needs ${lacking}; set them (the keys for all parts ` +
+      'of the stack), or listen on 127.0.0.1',
   );
 }

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { Client } from '@temporalio/client';
-import { type NativeConnection, Runtime, type TelemetryOptions, Worker, type WorkerOptions } from '@temporalio/worker';
+import { type NativeConnection, Runtime, Worker, type WorkerOptions } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import type { Config, WorkerKind } from '../infra/config.ts';
 import { connectWorker } from '../infra/temporal/connection.ts';
@@ -8,6 +8,7 @@ import { createHeartbeatThread } from '../infra/temporal/heartbeat-thread.ts';
 import { type KeptAttempts, openKeptAttempts } from '../infra/temporal/kept-attempts.ts';
 import { temporalTarget } from '../infra/temporal/temporal-target.ts';
 import { createLog } from './log.ts';
+import { openMetrics } from './metrics.ts';
 import { reportStateOnSignal } from './report-state.ts';
 import { keptBy, watchedBy } from './watched-worker.ts';
 import { createWorkerGroup } from './worker-group.ts';
@@ -40,7 +41,8 @@ export async function runWorkers(
   make: (process: WorkerProcess) => Promise<readonly WorkerOptions[]>,
 ): Promise<void> {
   const log = createLog(config, part);
-  Runtime.install({ shutdownSignals: [], logger: temporalLogger(log), telemetryOptions: telemetryOf(config, part) });
+  const metrics = await openMetrics(config, part);
+  Runtime.install({ shutdownSignals: [], logger: temporalLogger(log), telemetryOptions: metrics.telemetry });
   const target = temporalTarget(config);
   const kept = await openKeptAttempts(join(config.paths.attempts, part));
   const { connection, client, close } = await connectWorker(target);
@@ -65,6 +67,7 @@ export async function runWorkers(
     await workers.ended.catch(() => {});
     await heartbeats.close();
     await close();
+    await metrics.close();
     log.info('worker stopped');
   }
 }
@@ -82,10 +85,6 @@ async function returnLeft(
   } catch (error) {
     if (!signal.aborted) log.warn({ error }, 'could not return activity attempts');
   }
-}
-
-function telemetryOf({ metricsPorts, listen }: Config, part: WorkerKind): TelemetryOptions {
-  return metricsPorts === null ? {} : { metrics: { prometheus: { bindAddress: `${listen}:${metricsPorts[part]}` } } };
 }
 
 function temporalLogger(log: Logger) {

@@ -72,7 +72,7 @@ export function metricsPage(): string {
     '# Metrics and search attributes',
     '## Prometheus',
     paragraph(
-      "With `TEMPER_METRICS_PORT=9464` the control worker serves its metrics at `http://127.0.0.1:9464/metrics`, the host worker at 9465 and the trainer worker at 9466. All have the metrics of Temporal's SDK (`temporal_…`). The control worker adds the counters below when a rollout ends, with the labels `agent` and `purpose`.",
+      "With `TEMPER_METRICS_PORT=9464` the control worker serves its metrics at `http://127.0.0.1:9464/metrics`, the host worker at 9465 and the trainer worker at 9466. [`TEMPER_METRICS_LISTEN`](../guides/operate.md#metrics) serves them to a network, by TLS and with a token. All have the metrics of Temporal's SDK (`temporal_…`). The control worker adds the counters below when a rollout ends, with the labels `agent` and `purpose`.",
     ),
     table(
       ['Counter', 'Counts'],

@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { isSameSecret } from '../same-secret.ts';
 
 /** The secrets that a server asks for; null for none. */
 export interface AccessKeys {
@@ -44,7 +44,7 @@ export function refusalOf(
   // Without a secret, a server listens on a loopback address alone.
   if (expected === null) return isLoopback(host) ? null : { status: 403, message: notLoopback(host) };
   const sent = secretIn(authorization ?? '');
-  if (sent !== null && isSame(sent, expected)) return null;
+  if (sent !== null && isSameSecret(sent, expected)) return null;
   const what = isModel ? 'the key of the upstream model' : 'the token of the environment';
   return { status: 401, message: `expected ${what}, got ${sent === null ? 'none' : 'another'}` };
 }
@@ -63,10 +63,4 @@ function secretIn(header: string): string | null {
   if (scheme.toLowerCase() !== 'basic') return null;
   const text = Buffer.from(value, 'base64').toString();
   return text.includes(':') ? text.slice(text.indexOf(':') + 1) : null;
-}
-
-/** Compares two secrets in a time that says nothing about them. */
-function isSame(one: string, other: string): boolean {
-  const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(one), digest(other));
 }

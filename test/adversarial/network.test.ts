@@ -8,8 +8,8 @@ import { after, before, describe, it } from 'node:test';
 import { connect as connectTls } from 'node:tls';
 import type { Network } from '../../infra/egress/network.ts';
 import type { NetworkPolicy } from '../../workflows/contracts/network.ts';
+import { createCertificate } from '../helpers/certificate.ts';
 import {
-  createCertificate,
   listenInNetwork,
   loopbackNetwork,
   ownAddress,

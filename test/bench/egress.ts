@@ -22,7 +22,8 @@ import { listenForSession } from '../../infra/gateway/session-socket.ts';
 import { cacheDirectory } from '../../infra/process/cache.mjs';
 import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
 import { wholeNumber } from '../../workers/cli/stack/command.ts';
-import { createCertificate, loopbackNetwork, ownAddress, portOf } from '../helpers/egress/loopback-network.ts';
+import { createCertificate } from '../helpers/certificate.ts';
+import { loopbackNetwork, ownAddress, portOf } from '../helpers/egress/loopback-network.ts';
 import { interruptible } from './interruptible.ts';
 
 const name = 'bench.test';

@@ -136,7 +136,7 @@ describe('the Helm chart, installed on a cluster', () => {
   });
 
   /** Makes what is there before the chart: the namespace, its secrets, and a directory for each volume. */
-  async function prepare({ storeKeys, policyKeys, checkpoints }: Outside): Promise<void> {
+  async function prepare({ storeKeys, policyKeys, policyCertificate, checkpoints }: Outside): Promise<void> {
     const { core } = openTestCluster();
     const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' };
     await core.createNamespace({ body: { metadata: { name: namespace, labels } } });
@@ -144,6 +144,7 @@ describe('the Helm chart, installed on a cluster', () => {
       'temper-stack-key': { key: randomBytes(32).toString('hex') },
       store: storeKeys,
       engines: policyKeys,
+      authority: { 'ca.crt': policyCertificate },
     };
     for (const [name, stringData] of Object.entries(secrets)) {
       await core.createNamespacedSecret({ namespace, body: { metadata: { name }, stringData } });
@@ -187,9 +188,19 @@ describe('the Helm chart, installed on a cluster', () => {
       temporal: { address: temporal, namespace: ofTemporal },
       store: { ...store, secret: 'store' },
       engine: { urls: [policy], trainerUrl: policy, secret: 'engines' },
-      settings: { TEMPER_CHECKPOINTS: '/checkpoints', TEMPER_ENGINE_CHECKPOINTS: checkpoints },
-      volumes: [{ name: 'checkpoints', persistentVolumeClaim: { claimName: 'checkpoints' } }],
-      volumeMounts: [{ name: 'checkpoints', mountPath: '/checkpoints' }],
+      settings: {
+        TEMPER_CHECKPOINTS: '/checkpoints',
+        TEMPER_ENGINE_CHECKPOINTS: checkpoints,
+        NODE_EXTRA_CA_CERTS: '/authority/ca.crt',
+      },
+      volumes: [
+        { name: 'checkpoints', persistentVolumeClaim: { claimName: 'checkpoints' } },
+        { name: 'authority', secret: { secretName: 'authority' } },
+      ],
+      volumeMounts: [
+        { name: 'checkpoints', mountPath: '/checkpoints' },
+        { name: 'authority', mountPath: '/authority' },
+      ],
       sandboxes: { namespace: sandboxes, programs: programsImage, apiServer },
       control: { replicas: 1 },
       hosts: {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { readConfig } from '../../infra/config.ts';
 import { defaultCapacity } from '../../infra/machine/rollouts-that-fit.ts';
@@ -73,11 +74,25 @@ describe('readConfig', () => {
     assert.deepEqual([...pool.urls, pool.trainer.url], ['http://127.0.0.1:8700', 'http://127.0.0.1:8700']);
   });
 
-  it('reaches the embedded policy server at the address on which it listens', () => {
+  it('reaches the embedded policy server at the address on which it listens, by TLS if that is on a network', () => {
     const listening = (address: string) => readConfig({ ...environment, TEMPER_LISTEN: address });
     const { pool, policyUrl } = listening('10.1.2.3');
-    assert.deepEqual([...pool.urls, pool.trainer.url, policyUrl], Array(3).fill('http://10.1.2.3:8700'));
-    assert.equal(listening('0.0.0.0').policyUrl, 'http://127.0.0.1:8700');
+    assert.deepEqual([...pool.urls, pool.trainer.url, policyUrl], Array(3).fill('https://10.1.2.3:8700'));
+    assert.equal(listening('0.0.0.0').policyUrl, 'https://127.0.0.1:8700');
+    assert.equal(listening('127.0.0.2').policyUrl, 'http://127.0.0.2:8700');
+  });
+
+  it('takes a certificate with its own key alone, and says what is wrong with another', async () => {
+    const lone = { ...environment, TEMPER_LISTEN_KEY: '/key' };
+    assert.throws(() => readConfig(lone), /got only TEMPER_LISTEN_KEY; set TEMPER_LISTEN_CERT, too/);
+    const of = (cert: string, key: string) =>
+      readConfig({ ...environment, TEMPER_LISTEN_CERT: cert, TEMPER_LISTEN_KEY: key }).listenTls?.();
+    await assert.rejects(
+      of('/nowhere.crt', '/key') ?? assert.fail(),
+      /TEMPER_LISTEN_CERT: .* cannot read \/nowhere\.crt \(ENOENT\)/,
+    );
+    const text = join(import.meta.dirname, 'config.test.ts');
+    await assert.rejects(of(text, text) ?? assert.fail(), /expected a certificate and its own key as PEM, got/);
   });
 
   it('keeps the environment, from which a child process reads the same config', () => {

@@ -17,8 +17,9 @@ export class PortInUse extends Error {}
 
 /** Throws a PortInUse that names the first port on which another process listens. */
 export async function requireFreePorts(config: Config, parts: readonly PartName[]): Promise<void> {
-  for (const { host, port, purpose, setting } of portsOf(config, parts)) {
-    if (await isFree({ host, port })) continue;
+  for (const one of portsOf(config, parts)) {
+    if (await isFree(one)) continue;
+    const { host, port, purpose, setting } = one;
     throw new PortInUse(
       `port ${port} of ${host}, which ${purpose} needs, is in use by another process; ` +
         `stop that process, set ${setting} to another port, or use --port auto to choose free ports`,
@@ -27,10 +28,11 @@ export async function requireFreePorts(config: Config, parts: readonly PartName[
 }
 
 /** Whether a port is free. Throws for an address that this machine does not have. */
-export async function isFree({ host, port }: Pick<Port, 'host' | 'port'>): Promise<boolean> {
+export async function isFree({ host, port, setting }: Pick<Port, 'host' | 'port' | 'setting'>): Promise<boolean> {
   return await isPortFree(port, host).catch((cause: NodeJS.ErrnoException) => {
     if (cause.code !== 'EADDRNOTAVAIL') throw cause;
-    throw new Error(`TEMPER_LISTEN=${host} is no address of this machine; name one that it has, or 0.0.0.0`, { cause });
+    const chosen = setting === 'TEMPER_METRICS_PORT' ? 'TEMPER_METRICS_LISTEN' : 'TEMPER_LISTEN';
+    throw new Error(`${chosen}=${host} is no address of this machine; name one that it has, or 0.0.0.0`, { cause });
   });
 }
 
@@ -64,9 +66,9 @@ export function portsOf(config: Config, parts: readonly PartName[]): Port[] {
   ];
 }
 
-const metricsPortsOf = ({ listen, metricsPorts }: Config): readonly Port[] =>
+const metricsPortsOf = ({ metricsListen, metricsPorts }: Config): readonly Port[] =>
   Object.entries(metricsPorts ?? {}).map(([part, port]) => ({
-    host: listen,
+    host: metricsListen,
     port,
     purpose: `the metrics of the ${part} worker`,
     setting: 'TEMPER_METRICS_PORT',

@@ -2,17 +2,18 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream';
 import { freePort } from '../../../infra/temporal/ports.ts';
+import { untilHttpAnswers } from '../../../workers/up/ready.ts';
+import { createCertificate } from '../certificate.ts';
 import { repositoryRoot } from '../sources.ts';
 import { startS3Server, testBucket } from '../store/s3-server.ts';
 import { createNamespace } from '../temporal/production/namespace.ts';
 import { startProductionServer } from '../temporal/production/server.ts';
-import { until } from '../until.ts';
 
 /** The services that a stack in a cluster needs and that are not in it: they run on this machine, and Pods reach them. */
 export interface Outside extends AsyncDisposable {
@@ -26,6 +27,8 @@ export interface Outside extends AsyncDisposable {
   readonly checkpoints: string;
   readonly storeKeys: Readonly<Record<string, string>>;
   readonly policyKeys: Readonly<Record<string, string>>;
+  /** The certificate of the policy server, which is its own authority, as PEM. */
+  readonly policyCertificate: string;
 }
 
 /** Starts PostgreSQL, Temporal, an S3 server and the policy server, where the node of a cluster reaches them. */
@@ -55,6 +58,7 @@ export async function startOutside(node: string): Promise<Outside> {
     checkpoints: policy.checkpoints,
     storeKeys: s3.env,
     policyKeys,
+    policyCertificate: policy.certificate,
     [Symbol.asyncDispose]: () => steps.disposeAsync(),
   };
 }
@@ -98,8 +102,12 @@ async function startPolicy(address: string, keys: Outside['policyKeys']) {
   const checkpoints = join(home, 'policy/checkpoints');
   await mkdir(checkpoints, { recursive: true });
   const port = await freePort();
-  const url = `http://${address}:${port}`;
-  const settings = { TEMPER_HOME: home, TEMPER_LISTEN: address, TEMPER_POLICY_PORT: String(port) };
+  const url = `https://${address}:${port}`;
+  const { cert, key } = await createCertificate(address);
+  const files = { TEMPER_LISTEN_CERT: join(home, 'tls.crt'), TEMPER_LISTEN_KEY: join(home, 'tls.key') };
+  await writeFile(files.TEMPER_LISTEN_CERT, cert);
+  await writeFile(files.TEMPER_LISTEN_KEY, key, { mode: 0o600 });
+  const settings = { ...files, TEMPER_HOME: home, TEMPER_LISTEN: address, TEMPER_POLICY_PORT: String(port) };
   const child: ChildProcess = spawn(process.execPath, [join(repositoryRoot, 'workers/cli.ts'), 'policy'], {
     env: { ...process.env, ...settings, ...keys },
     stdio: ['ignore', 'ignore', 'inherit'],
@@ -111,17 +119,11 @@ async function startPolicy(address: string, keys: Outside['policyKeys']) {
     await rm(home, { recursive: true, force: true });
   };
   try {
-    await until(
-      () =>
-        fetch(`${url}/health`)
-          .then(({ ok }) => ok)
-          .catch(() => false),
-      60_000,
-    );
+    await untilHttpAnswers(`${url}/health`, AbortSignal.timeout(60_000));
   } catch (error) {
     await close();
     throw error;
   }
   const signal = (name: 'SIGSTOP' | 'SIGCONT'): void => void child.kill(name);
-  return { url, checkpoints, signal, close };
+  return { url, checkpoints, certificate: cert, signal, close };
 }

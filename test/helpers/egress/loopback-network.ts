@@ -1,18 +1,11 @@
-import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer as createTcpServer, type Server } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { isRefused } from '../../../infra/egress/addresses.ts';
 import type { EgressLimits } from '../../../infra/egress/limits.ts';
 import type { Network } from '../../../infra/egress/network.ts';
 import { createEgressProxy, type EgressProxy } from '../../../infra/egress/proxy.ts';
 import type { EgressRow } from '../../../infra/egress/rows.ts';
 import type { NetworkPolicy } from '../../../workflows/contracts/network.ts';
-
-const run = promisify(execFile);
 
 /** The one loopback address that a network of a test may reach: its own servers listen there, and nothing else does. */
 export const ownAddress = '127.0.77.1';
@@ -62,20 +55,4 @@ export async function serveProxy(options: {
       await once(server, 'close');
     },
   };
-}
-
-/** Makes a certificate that a TLS server of a test shows for all of its names. */
-export async function createCertificate(...names: readonly string[]) {
-  const directory = await mkdtemp(join(tmpdir(), 'temper-certificate-'));
-  try {
-    const subjects = names.map((name) => `DNS:${name}`).join(',');
-    const kind = ['-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'];
-    const files = ['-keyout', 'key.pem', '-out', 'cert.pem'];
-    const subject = ['-subj', `/CN=${names[0]}`, '-addext', `subjectAltName=${subjects}`];
-    await run('openssl', ['req', ...kind, ...files, ...subject], { cwd: directory });
-    const read = (file: string): Promise<string> => readFile(join(directory, file), 'utf8');
-    return { cert: await read('cert.pem'), key: await read('key.pem') };
-  } finally {
-    await rm(directory, { recursive: true, force: true });
-  }
 }

@@ -5,12 +5,8 @@ import { createServer as createSecureServer } from 'node:https';
 import { dirname, join } from 'node:path';
 import { after, before, it } from 'node:test';
 import { createDockerProvider } from '../../../infra/sandbox/docker/provider.ts';
-import {
-  createCertificate,
-  listenInNetwork,
-  loopbackNetwork,
-  ownAddress,
-} from '../../helpers/egress/loopback-network.ts';
+import { createCertificate } from '../../helpers/certificate.ts';
+import { listenInNetwork, loopbackNetwork, ownAddress } from '../../helpers/egress/loopback-network.ts';
 import { startAgentRollouts } from '../../helpers/rollouts/agent-rollouts.ts';
 
 const servers = { plain: createServer(), secure: createSecureServer() };

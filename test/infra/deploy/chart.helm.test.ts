@@ -39,7 +39,8 @@ const everything = {
   sandboxes: { ...values.sandboxes, apiServer: '10.0.0.1:6443', quota: { pods: '40' } },
   trainer: { storage: { size: '1Gi', className: 'fast' } },
   networkPolicy: { egress: [{ to: [{ ipBlock: { cidr: '10.0.0.0/8' } }] }] },
-  metrics: { port: 9100, from: [{ podSelector: {} }] },
+  metrics: { port: 9100, secret: 'prometheus', from: [{ podSelector: {} }] },
+  tlsSecret: 'certificate',
   podAnnotations: { by: 'test' },
   volumes: [{ name: 'checkpoints', persistentVolumeClaim: { claimName: 'checkpoints' } }],
   volumeMounts: [{ name: 'checkpoints', mountPath: '/checkpoints' }],
@@ -56,6 +57,13 @@ const refused: readonly (readonly [string, Values, RegExp])[] = [
   ['no image of programs', { sandboxes: { programs: '' } }, /sandboxes\.programs: expected the image/],
   ['no engine', { engine: {} }, /engine: expected urls and trainerUrl, or embedded: true/],
   ['the embedded engine without keys', { engine: { embedded: true } }, /engine\.secret: expected a secret/],
+  [
+    'the embedded engine without a certificate',
+    { engine: { embedded: true, secret: 'engines' } },
+    /tlsSecret: expected a secret with tls\.crt, tls\.key and ca\.crt/,
+  ],
+  ['metrics without a certificate', { metrics: { port: 9100, secret: 'prometheus' } }, /tlsSecret: expected a secret/],
+  ['metrics without a token', { metrics: { port: 9100 }, tlsSecret: 'tls' }, /metrics\.secret: expected a secret/],
   ['a secret among the settings', { settings: { TEMPER_STACK_KEY: 'abc' } }, /settings: TEMPER_STACK_KEY is a secret/],
   ['a secret of the hosts', { hosts: { settings: { E2B_API_KEY: 'abc' } } }, /at '\/hosts\/settings'.*'E2B_API_KEY'/],
   ['a name that is no setting', { settings: { PATH: '/bin' } }, /at '\/settings'.*'PATH' not allowed/],
@@ -72,12 +80,26 @@ const refused: readonly (readonly [string, Values, RegExp])[] = [
 interface Workload {
   readonly kind: string;
   readonly metadata: { readonly name: string };
-  readonly spec: { readonly template: { readonly spec: { readonly containers: readonly [Container] } } };
+  readonly spec: {
+    readonly template: {
+      readonly spec: { readonly containers: readonly [Container]; readonly volumes: readonly Volume[] };
+    };
+  };
+}
+
+interface Volume {
+  readonly name: string;
+  readonly secret?: { readonly items?: readonly object[] };
 }
 
 interface Container {
   readonly env: readonly { readonly name: string; readonly value?: string }[];
 }
+
+const workloadsIn = (text: string): readonly Workload[] =>
+  parseAllDocuments(text)
+    .map((document) => document.toJSON())
+    .filter((object) => ['Deployment', 'StatefulSet'].includes(object.kind));
 
 describe('the Helm chart', () => {
   let directory = '';
@@ -96,8 +118,7 @@ describe('the Helm chart', () => {
       const file = await writeValues(chosen);
       await run(helm, ['lint', '--strict', chart, '--values', file]);
       const { stdout } = await run(helm, ['template', 'one', chart, '--namespace', 'temper', '--values', file]);
-      const objects = parseAllDocuments(stdout).map((document) => document.toJSON());
-      const workloads = objects.filter(({ kind }) => ['Deployment', 'StatefulSet'].includes(kind)) as Workload[];
+      const workloads = workloadsIn(stdout);
       assert.deepEqual(workloads.map(({ metadata }) => metadata.name).sort(), [
         'one-control',
         'one-host',
@@ -118,6 +139,29 @@ describe('the Helm chart', () => {
       await assert.rejects(run(helm, ['template', 'one', chart, '--values', file]), message);
     });
   }
+
+  it('gives the key of the certificate to the Pods that listen alone', async () => {
+    for (const [metrics, listening] of [
+      [{}, ['one-trainer']],
+      [everything.metrics, ['one-control', 'one-host', 'one-trainer']],
+    ] as const) {
+      const file = await writeValues({ ...everything, metrics });
+      const { stdout } = await run(helm, ['template', 'one', chart, '--values', file]);
+      const workloads = workloadsIn(stdout);
+      const withKey = workloads.filter(({ spec }) =>
+        spec.template.spec.volumes.some(({ name, secret }) => name === 'tls' && secret?.items === undefined),
+      );
+      assert.deepEqual(withKey.map(({ metadata }) => metadata.name).sort(), listening);
+      for (const { metadata, spec } of workloads) {
+        const names = spec.template.spec.containers[0].env.map(({ name }) => name);
+        assert.equal(names.includes('TEMPER_LISTEN'), metadata.name === 'one-trainer');
+        assert.equal(
+          names.includes('TEMPER_LISTEN_KEY'),
+          listening.some((one) => one === metadata.name),
+        );
+      }
+    }
+  });
 
   async function writeValues(chosen: Values): Promise<string> {
     const file = join(directory, 'values.json');

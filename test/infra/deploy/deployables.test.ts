@@ -40,17 +40,26 @@ describe('the deployables', () => {
       processes.map(([name]) => name),
       ['control', 'trainer', 'host-1', 'host-2', 'host-3'],
     );
-    for (const [, service] of processes) {
-      const { listen, store } = readConfig(resolved(service.environment));
+    for (const [name, service] of processes) {
+      const { listen, listenTls, store } = readConfig(resolved(service.environment));
       assert.equal(store.kind, 's3');
-      assert.ok(['127.0.0.1', '0.0.0.0'].includes(listen));
+      assert.deepEqual([listen, listenTls === null], name === 'trainer' ? ['0.0.0.0', false] : ['127.0.0.1', true]);
     }
   });
 
-  it('give each process of temper a volume of its own, and all hosts one for their journals', () => {
-    const used = Object.values(compose.services).flatMap(({ volumes = [] }) => volumes.map((one) => one.split(':')[0]));
-    const once = [...Object.keys(compose.volumes), 'journals', 'journals'];
-    assert.deepEqual(used.toSorted(), once.toSorted());
+  it('give each process of temper a volume of its own, all hosts one for their journals, and all one for the certificate', () => {
+    const users = (volume: string): string[] =>
+      Object.entries(compose.services).flatMap(([name, { volumes = [] }]) =>
+        volumes.some((one) => one.startsWith(`${volume}:`)) ? [name] : [],
+      );
+    const { journals, certificate, ...own } = Object.fromEntries(
+      Object.keys(compose.volumes).map((name) => [name, users(name)]),
+    );
+    const hosts = ['host-1', 'host-2', 'host-3'];
+    assert.deepEqual([journals, certificate], [hosts, ['control', 'trainer', 'certificate', ...hosts]]);
+    // The service that makes the certificate leaves its key with the trainer alone.
+    assert.deepEqual(own.trainer, ['trainer', 'certificate']);
+    assert.ok(Object.entries(own).every(([name, by]) => name === 'trainer' || by.length === 1));
     for (const { environment: settings = {}, volumes = [] } of Object.values(compose.services)) {
       const shared = volumes.filter((one) => one.startsWith('journals:')).map((one) => one.split(':')[1]);
       assert.deepEqual([settings.TEMPER_JOURNALS].filter(Boolean), shared);

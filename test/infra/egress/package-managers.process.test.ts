@@ -9,8 +9,8 @@ import { delimiter, extname, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { networkVariables } from '../../../infra/agents/network-variables.ts';
+import { createCertificate } from '../../helpers/certificate.ts';
 import {
-  createCertificate,
   listenInNetwork,
   loopbackNetwork,
   ownAddress,

@@ -10,8 +10,8 @@ import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { type EgressLimits, egressLimits } from '../../../infra/egress/limits.ts';
 import type { EgressRow } from '../../../infra/egress/rows.ts';
 import type { NetworkPolicy } from '../../../workflows/contracts/network.ts';
+import { createCertificate } from '../../helpers/certificate.ts';
 import {
-  createCertificate,
   listenInNetwork,
   loopbackNetwork,
   ownAddress,

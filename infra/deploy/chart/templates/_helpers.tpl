@@ -14,8 +14,8 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{/* The settings of all processes. Arguments: root, part. */}}
 {{- define "temper.env" -}}
 {{- $values := .root.Values -}}
-{{- $policy := printf "http://%s-trainer:8600" .root.Release.Name -}}
-{{- if eq .part "trainer" }}{{ $policy = "http://127.0.0.1:8600" }}{{ end -}}
+{{- $policy := printf "https://%s-trainer:8600" .root.Release.Name -}}
+{{- if eq .part "trainer" }}{{ $policy = "https://127.0.0.1:8600" }}{{ end -}}
 - name: TEMPORAL_ADDRESS
   value: {{ required "temporal.address: expected host:port of Temporal's frontend" $values.temporal.address | quote }}
 - name: TEMPORAL_NAMESPACE
@@ -52,15 +52,35 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 - name: TEMPER_METRICS_PORT
   value: {{ $values.metrics.port | quote }}
 {{- end }}
-{{- if or $values.metrics.port (and $values.engine.embedded (eq .part "trainer")) }}
+{{- if $values.metrics.port }}
+- name: TEMPER_METRICS_LISTEN
+  value: 0.0.0.0
+{{- end }}
+{{- if and $values.engine.embedded (eq .part "trainer") }}
 - name: TEMPER_LISTEN
   value: 0.0.0.0
+{{- end }}
+{{- if eq (include "temper.listens" .) "yes" }}
+- name: TEMPER_LISTEN_CERT
+  value: /etc/temper/tls/tls.crt
+- name: TEMPER_LISTEN_KEY
+  value: /etc/temper/tls/tls.key
+{{- end }}
+{{- if $values.engine.embedded }}
+- name: NODE_EXTRA_CA_CERTS
+  value: /etc/temper/tls/ca.crt
 {{- end }}
 {{- range $name, $value := $values.settings }}
 {{- include "temper.noSecret" $name }}
 - name: {{ $name }}
   value: {{ $value | quote }}
 {{- end }}
+{{- end }}
+
+{{/* "yes" if a Pod listens on the network, so that it needs the key of the certificate. Arguments: root, part. */}}
+{{- define "temper.listens" -}}
+{{- $values := .root.Values -}}
+{{- if or $values.metrics.port (and $values.engine.embedded (eq .part "trainer")) }}yes{{ end }}
 {{- end }}
 
 {{/* Refuses a setting that would hold a secret. */}}
@@ -78,6 +98,12 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 {{- if and $values.engine.embedded (not $values.engine.secret) }}
 {{- fail "engine.secret: expected a secret with TEMPER_ENGINE_API_KEY and TEMPER_TRAINER_API_KEY, which the embedded server asks for" }}
+{{- end -}}
+{{- if and (or $values.engine.embedded $values.metrics.port) (not $values.tlsSecret) }}
+{{- fail "tlsSecret: expected a secret with tls.crt, tls.key and ca.crt, by which the embedded server and the metrics serve TLS" }}
+{{- end -}}
+{{- if and $values.metrics.port (not $values.metrics.secret) }}
+{{- fail "metrics.secret: expected a secret with TEMPER_METRICS_TOKEN, which the metrics ask for" }}
 {{- end -}}
 serviceAccountName: {{ .account }}
 automountServiceAccountToken: {{ eq .part "host" }}
@@ -122,7 +148,7 @@ containers:
       {{- with .env }}
       {{- . | nindent 6 }}
       {{- end }}
-    {{- $secrets := compact (list $values.temporal.secret $values.store.secret $values.engine.secret) }}
+    {{- $secrets := compact (list $values.temporal.secret $values.store.secret $values.engine.secret $values.metrics.secret) }}
     {{- if $secrets }}
     envFrom:
       {{- range $secrets }}
@@ -152,6 +178,9 @@ containers:
       {{- if $values.temporal.tlsSecret }}
       - { name: temporal-tls, mountPath: /etc/temper/temporal, readOnly: true }
       {{- end }}
+      {{- if $values.tlsSecret }}
+      - { name: tls, mountPath: /etc/temper/tls, readOnly: true }
+      {{- end }}
       {{- with .mounts }}
       {{- . | nindent 6 }}
       {{- end }}
@@ -166,6 +195,15 @@ volumes:
   {{- with $values.temporal.tlsSecret }}
   - name: temporal-tls
     secret: { secretName: {{ . }}, defaultMode: 0440 }
+  {{- end }}
+  {{- with $values.tlsSecret }}
+  - name: tls
+    secret:
+      secretName: {{ . }}
+      defaultMode: 0440
+      {{- if ne (include "temper.listens" $) "yes" }}
+      items: [{ key: ca.crt, path: ca.crt }]
+      {{- end }}
   {{- end }}
   {{- with .volumes }}
   {{- . | nindent 2 }}

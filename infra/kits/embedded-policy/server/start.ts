@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join, resolve } from 'node:path';
 import { serve } from '@hono/node-server';
@@ -29,6 +30,8 @@ export interface PolicyServerOptions {
   readonly listen?: string;
   /** The keys that requests must have; they need none by default. */
   readonly keys?: PolicyKeys | undefined;
+  /** Certificate and key as PEM; plain HTTP by default. */
+  readonly tls?: { readonly cert: string; readonly key: string } | undefined;
   readonly modelDir: string;
   /** Directory of everything that the server stores: see directories.ts. */
   readonly root: string;
@@ -50,7 +53,7 @@ const maxBodyBytes = 256 * 1024 * 1024;
 const secondarySlots = 32;
 
 /**
- * Serves the embedded policy over HTTP, by default on 127.0.0.1: a subset of vLLM's API for its sampler, the Tinker API for its trainer.
+ * Serves the embedded policy over HTTP or HTTPS, by default on 127.0.0.1: a subset of vLLM's API for its sampler, the Tinker API for its trainer.
  * Below `/policies/<policy>`, the former serves each of several policies as if it were the only one.
  *
  * Guarantees: a request is done once per (model, seq_id), and a failed one stays failed; weights are loaded only from below
@@ -161,10 +164,14 @@ function once<T>(work: () => Promise<T>): () => Promise<T> {
 
 async function listen(
   app: Hono,
-  { port, listen: hostname = '127.0.0.1' }: Pick<PolicyServerOptions, 'port' | 'listen'>,
+  { port, listen: hostname = '127.0.0.1', tls }: Pick<PolicyServerOptions, 'port' | 'listen' | 'tls'>,
 ): Promise<{ readonly url: string; stop(): Promise<void> }> {
   const { promise, resolve: ready, reject } = Promise.withResolvers<AddressInfo>();
-  const server = serve({ fetch: app.fetch, port, hostname }, ready);
+  const base = { fetch: app.fetch, port, hostname };
+  const server = serve(
+    tls === undefined ? base : { ...base, createServer: createTlsServer, serverOptions: { ...tls } },
+    ready,
+  );
   server.once('error', (cause: NodeJS.ErrnoException) => {
     const advice = cause.code === 'EADDRINUSE' ? '; stop what listens there, or choose another port' : '';
     reject(
@@ -173,7 +180,7 @@ async function listen(
   });
   const address = await promise;
   return {
-    url: `http://${hostname}:${address.port}`,
+    url: `${tls === undefined ? 'http' : 'https'}://${hostname}:${address.port}`,
     stop: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
