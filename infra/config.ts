@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import { availableParallelism, homedir, hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { z } from 'zod';
@@ -11,6 +10,7 @@ import { type ListenSettings, listenFrom } from './listen-settings.ts';
 import { defaultCapacity } from './machine/rollouts-that-fit.ts';
 import { type Paths, pathsBelow } from './paths.ts';
 import type { E2bSettings } from './sandbox/e2b/settings.ts';
+import { e2bFrom } from './sandbox/e2b/variables.ts';
 import type { KubernetesSettings } from './sandbox/kubernetes/settings.ts';
 import { kubernetesFrom } from './sandbox/kubernetes/variables.ts';
 import { environment } from './settings.ts';
@@ -253,22 +253,6 @@ const dockerFrom = (env: z.output<typeof environment>): Config['docker'] => ({
   buildNetwork: env.TEMPER_BUILD_NETWORK,
   runtime: env.TEMPER_RUNTIME,
 });
-
-function e2bFrom(env: z.output<typeof environment>, home: string): E2bSettings | null {
-  const { E2B_API_KEY: key, E2B_API_KEY_FILE: file } = env;
-  if (key !== undefined && file !== undefined) {
-    throw new Error('expected E2B_API_KEY or E2B_API_KEY_FILE, got both; unset one of them');
-  }
-  if (key === undefined && file === undefined) return null;
-  return {
-    url: env.TEMPER_E2B_URL ?? null,
-    sandboxUrl: env.TEMPER_E2B_SANDBOX_URL ?? null,
-    apiKey: async () => key ?? (await readFile(file ?? '', 'utf8')).trim(),
-    templates: resolve(env.TEMPER_E2B_TEMPLATES ?? join(home, 'e2b.json')),
-    longestMs: env.TEMPER_E2B_HOURS * 3_600_000,
-    creates: env.TEMPER_CREATES,
-  };
-}
 
 function deploymentFrom({ TEMPER_DEPLOYMENT: name, TEMPER_BUILD_ID: buildId }: z.output<typeof environment>) {
   if (name !== undefined && buildId !== undefined) return { name, buildId };

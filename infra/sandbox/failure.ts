@@ -51,6 +51,13 @@ export class SandboxFailure extends TemperFailure {
   }
 }
 
+/** A refusal that no wait changes: an operator has to, and then starts the host again. */
+export class LastingRefusal extends SandboxFailure {
+  constructor(message: string, details: SandboxFailureDetails = {}) {
+    super('SandboxUnavailable', message, details);
+  }
+}
+
 /** Returns whether what ran in a sandbox has ended it, which is scored. Every other loss has evidence from outside. */
 export function wasEndedInside(error: unknown): error is SandboxFailure {
   return error instanceof SandboxFailure && inside.has(error.loss);

@@ -1,5 +1,5 @@
 import { SandboxNotFoundError, Sandbox as SdkSandbox, type SandboxInfo as SdkSandboxInfo, Template } from 'e2b';
-import { callApi, statusOf } from './failures.ts';
+import { callApi, orWrongAddress, statusOf } from './failures.ts';
 import type { E2bSettings } from './settings.ts';
 
 /** The way to a sandbox's own daemon, envd. */
@@ -121,7 +121,9 @@ export function createE2bApi(settings: Pick<E2bSettings, 'url' | 'sandboxUrl' | 
       }),
     probe: () =>
       callApi('reach the E2B server', async () => {
-        await SdkSandbox.list({ ...(await options()), limit: 1 }).nextItems();
+        await SdkSandbox.list({ ...(await options()), limit: 1 })
+          .nextItems()
+          .catch(orWrongAddress);
       }),
   };
 }

@@ -13,8 +13,11 @@ export const nameLabel = 'temper.name';
 
 /** The oldest version of envd that can end a command's input. */
 const oldestEnvd = [0, 5, 2] as const;
-/** The pauses in which a sandbox is looked for that may have been made although its creation failed. */
-const adoptWaitsMs = [0, 500, 1_500, 4_000];
+/**
+ * The pauses in which a sandbox is looked for that may have been made although its creation failed: half a minute together, for
+ * which a list may lag. A sandbox that is found later would be taken for the one that was made in its place.
+ */
+const adoptWaitsMs = [0, 500, 1_500, 4_000, 5_000, 10_000, 10_000];
 
 /** Finds the sandboxes of a name, the oldest first. There may be several, since the server knows no names. */
 export async function findByName(api: Pick<E2bApi, 'find'>, stack: string, name: string): Promise<readonly Listed[]> {

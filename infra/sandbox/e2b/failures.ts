@@ -1,7 +1,7 @@
 import { AuthenticationError, RateLimitError, SandboxError, ServiceBusyError } from 'e2b';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { TemperFailure, ThrottledFailure } from '../../../workflows/contracts/failures.ts';
-import { SandboxFailure } from '../failure.ts';
+import { LastingRefusal, SandboxFailure } from '../failure.ts';
 import { type AskedPause, noteAskedPause } from './retry-after.ts';
 
 /** The HTTP status of an answer that the SDK made an error of; undefined if no answer came. */
@@ -37,8 +37,7 @@ function explained(what: string, cause: unknown): TemperFailure {
   const details = { cause, evidence };
   const status = statusOf(cause);
   if (status === 401 || status === 403) {
-    return new SandboxFailure(
-      'SandboxUnavailable',
+    return new LastingRefusal(
       `could not ${what}: the E2B server refused the API key (${status}); check E2B_API_KEY and TEMPER_E2B_URL`,
       details,
     );
@@ -62,6 +61,13 @@ function explained(what: string, cause: unknown): TemperFailure {
     );
   }
   return new SandboxFailure('Internal', `could not ${what}: the E2B server refused the request (${status})`, details);
+}
+
+/** Explains that there is no list of sandboxes, which every server with E2B's API has. */
+export function orWrongAddress(cause: unknown): never {
+  if (statusOf(cause) !== 404) throw cause;
+  const text = "expected a server with E2B's API, got one without (404); correct TEMPER_E2B_URL";
+  throw new LastingRefusal(text, { cause, evidence: evidenceOf(cause) });
 }
 
 /** Returns a refusal for too many requests. */

@@ -1,5 +1,5 @@
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
-import { SandboxFailure } from '../failure.ts';
+import { LastingRefusal, SandboxFailure } from '../failure.ts';
 import { labelsOf, stackLabel, storedSpecOf } from '../labels.ts';
 import { createLimiter } from '../limiter.ts';
 import type {
@@ -182,8 +182,11 @@ async function describe({ url }: E2bSettings, api: E2bApi): Promise<SandboxDescr
     return { ...common, ready: true, summary: `E2B API at ${where}` };
   } catch (error) {
     const summary = `${where}: ${errorMessage(error)}`;
-    // A key that is refused stays refused.
-    const refused = error instanceof SandboxFailure && /refused the API key/.test(error.message);
-    return { ...common, ready: false, summary, ...(!refused && { mayComeUp: true as const }) };
+    return {
+      ...common,
+      ready: false,
+      summary,
+      ...(!(error instanceof LastingRefusal) && { mayComeUp: true as const }),
+    };
   }
 }

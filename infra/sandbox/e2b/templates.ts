@@ -22,14 +22,18 @@ export const templateNameOf = (image: string): string =>
     .replaceAll(/^-+|-+$/g, '');
 
 /** Reads the templates of images from an operator's file each time, so that a change needs no restart. */
-export function createTemplates(path: string, api: Pick<E2bApi, 'hasTemplate'>): Templates {
+export function createTemplates(path: string, api: Pick<E2bApi, 'hasTemplate' | 'probe'>): Templates {
   const found = new Map<string, number>();
   return {
     async of(image) {
       const template =
         (await readOperatorFile(path, 'an object of templates by image', shape))[image] ?? templateNameOf(image);
       if ((found.get(template) ?? 0) + foundMs > Date.now()) return template;
-      if (!(await api.hasTemplate(template))) throw missingTemplate(image, template);
+      if (!(await api.hasTemplate(template))) {
+        // A server at a wrong address has no template either, which is no fault of the task.
+        await api.probe();
+        throw missingTemplate(image, template);
+      }
       found.set(template, Date.now());
       return template;
     },

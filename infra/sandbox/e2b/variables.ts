@@ -1,5 +1,10 @@
+import { readFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import { z } from 'zod';
+import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { setting, wholeNumber } from '../../setting.ts';
+import { LastingRefusal } from '../failure.ts';
+import type { E2bSettings } from './settings.ts';
 
 /** The environment variables of E2B sandboxes; part of the table in `infra/settings.ts`. */
 export const e2bVariables = {
@@ -32,3 +37,32 @@ export const e2bVariables = {
   ),
   E2B_API_KEY_FILE: setting(z.string().min(1).optional(), 'file with that key', 'none'),
 };
+
+type Values = z.output<z.ZodObject<typeof e2bVariables>> & { readonly TEMPER_CREATES: number };
+
+/** Returns the settings that these variables have; null if they name no account. */
+export function e2bFrom(env: Values, home: string): E2bSettings | null {
+  const { E2B_API_KEY: key, E2B_API_KEY_FILE: file } = env;
+  if (key !== undefined && file !== undefined) {
+    throw new Error('expected E2B_API_KEY or E2B_API_KEY_FILE, got both; unset one of them');
+  }
+  if (key === undefined && file === undefined) return null;
+  return {
+    url: env.TEMPER_E2B_URL ?? null,
+    sandboxUrl: env.TEMPER_E2B_SANDBOX_URL ?? null,
+    apiKey: async () => key ?? readKey(file ?? ''),
+    templates: resolve(env.TEMPER_E2B_TEMPLATES ?? join(home, 'e2b.json')),
+    longestMs: env.TEMPER_E2B_HOURS * 3_600_000,
+    creates: env.TEMPER_CREATES,
+  };
+}
+
+async function readKey(file: string): Promise<string> {
+  const text = await readFile(file, 'utf8').catch((cause: unknown) => {
+    const evidence = errorMessage(cause);
+    throw new LastingRefusal('E2B_API_KEY_FILE: expected a file that can be read; correct it', { cause, evidence });
+  });
+  const key = text.trim();
+  if (key === '') throw new LastingRefusal(`E2B_API_KEY_FILE: expected a key in ${file}, got an empty file`);
+  return key;
+}

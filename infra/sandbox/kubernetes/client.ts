@@ -13,7 +13,7 @@ import type {
 import { z } from 'zod';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { TemperFailure, ThrottledFailure } from '../../../workflows/contracts/failures.ts';
-import { SandboxFailure } from '../failure.ts';
+import { LastingRefusal, SandboxFailure } from '../failure.ts';
 
 /** The connection to a cluster's API, as one namespace sees it. */
 export interface Cluster {
@@ -158,15 +158,10 @@ function overloaded(cause: unknown): ThrottledFailure {
   return new ThrottledFailure(text, seconds === undefined ? null : seconds * 1000, { cause });
 }
 
-/** A refusal that no wait changes: an operator has to, and then starts the host again. */
-export class LastingRefusal extends SandboxFailure {
-  constructor(message: string, cause?: unknown) {
-    super('SandboxUnavailable', message, cause === undefined ? {} : { cause, evidence: apiMessage(cause) });
-  }
+function refusedAccount(cause: unknown): SandboxFailure {
+  const text = 'the cluster does not accept the credentials of this account; renew its kubeconfig';
+  return new LastingRefusal(text, { cause, evidence: apiMessage(cause) });
 }
-
-const refusedAccount = (cause: unknown): SandboxFailure =>
-  new LastingRefusal('the cluster does not accept the credentials of this account; renew its kubeconfig', cause);
 
 /** The words of a webhook, of a ValidatingAdmissionPolicy and of a LimitRange, which answer with several codes. */
 const ofPolicy = /admission webhook .* denied the request|ValidatingAdmissionPolicy .* denied|per (Container|Pod) is/s;
@@ -187,7 +182,7 @@ function forbidden(namespace: string, cause: unknown): SandboxFailure {
   if (/violates PodSecurity/i.test(evidence)) {
     return new LastingRefusal(
       `the Pod Security of namespace ${namespace} forbids sandboxes; label it pod-security.kubernetes.io/enforce=baseline`,
-      cause,
+      { cause, evidence },
     );
   }
   if (/RuntimeClass .* not found/i.test(evidence)) {
@@ -214,9 +209,10 @@ export function unmade(namespace: string, error: unknown): unknown {
     return new SandboxFailure('SandboxUnavailable', text, { cause: error, evidence: apiMessage(error) });
   }
   if (apiStatus(error) !== 422) return error;
-  if (/must specify a volume type/.test(apiMessage(error))) return new LastingRefusal(needsImageVolumes, error);
+  const details = { cause: error, evidence: apiMessage(error) };
+  if (/must specify a volume type/.test(details.evidence)) return new LastingRefusal(needsImageVolumes, details);
   const text = 'the cluster takes the Pod of this task for invalid; correct the task, or the settings of Kubernetes';
-  return new SandboxFailure('UnsupportedTask', text, { cause: error, evidence: apiMessage(error) });
+  return new SandboxFailure('UnsupportedTask', text, details);
 }
 
 /** Returns undefined for an object that does not exist. */

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import { LastingRefusal } from '../failure.ts';
 import type { SandboxDescription, SandboxSpec } from '../sandbox.ts';
-import { apiStatus, type Cluster, callApi, LastingRefusal, needsImageVolumes, unmade } from './client.ts';
+import { apiStatus, type Cluster, callApi, needsImageVolumes, unmade } from './client.ts';
 import { describePod } from './pod.ts';
 import { missingRights } from './rights.ts';
 import type { KubernetesSettings } from './settings.ts';

@@ -23,6 +23,8 @@ export interface Template {
   readonly image: string;
   readonly cpuCount: number;
   readonly memoryMB: number;
+  /** Default: a recent one. */
+  readonly envdVersion?: string;
   /** The programs that the template holds. */
   readonly programs?: readonly SandboxMount[];
 }

@@ -56,7 +56,7 @@ export interface E2bServerOptions {
   readonly maxHours?: number;
 }
 
-const envdVersion = '0.6.4';
+const recentEnvd = '0.6.4';
 
 /**
  * Starts a typed sibling of an E2B server: its REST API and, on the same address, its proxy to the sandboxes' envd. Its sandboxes
@@ -105,11 +105,12 @@ export async function startE2bServer({ templates: known, maxHours = 24 }: E2bSer
     lease(box, seconds);
     return box;
   };
+  const envdOf = (templateID: string): string => templates[templateID]?.envdVersion ?? recentEnvd;
   const opened = ({ sandboxID, templateID, token }: Box) => ({
     sandboxID,
     templateID,
     clientID: 'client',
-    envdVersion,
+    envdVersion: envdOf(templateID),
     envdAccessToken: token,
   });
   const described = (box: Box) => ({
@@ -123,7 +124,7 @@ export async function startE2bServer({ templates: known, maxHours = 24 }: E2bSer
     cpuCount: templates[box.templateID]?.cpuCount,
     memoryMB: templates[box.templateID]?.memoryMB,
     diskSizeMB: 10_240,
-    envdVersion,
+    envdVersion: envdOf(box.templateID),
   });
   const byId = (id: string): Box => {
     const box = boxes.get(id);

@@ -83,6 +83,28 @@ export function faultContract({ title, image, open, faults }: FaultSubject): voi
       assert.equal((await named(asked.name)).length, 1);
     });
 
+    const lost = faults.loseCreation;
+    const bothHappen = typeof lost === 'string' ? lost : faults.lagLists;
+    whereItHappens('adopts it also if no list shows it for ten seconds', bothHappen, async (lag) => {
+      const asked = spec('answer-lost-unlisted');
+      const catchUp = await lag();
+      if (typeof lost === 'function') lost();
+      const ensure = () => provider.ensure(asked, signal);
+      const timer = setTimeout(catchUp, 10_000);
+      const adopted = await ensure().catch((error: unknown) => {
+        assert.ok(error instanceof SandboxFailure && error.type === 'SandboxUnavailable', String(error));
+        return ensure();
+      });
+      clearTimeout(timer);
+      catchUp();
+      assert.equal(await say(adopted, 'echo here'), 'here\n');
+      assert.equal((await named(asked.name)).length, 1);
+      const other = open(stack);
+      const attached = (await other.attach(asked.name)) ?? assert.fail('expected the sandbox');
+      assert.equal(await say(attached, 'echo here'), 'here\n');
+      await other.close();
+    });
+
     whereItHappens(
       'waits while creations are throttled, and creates one sandbox',
       faults.throttle,

@@ -3,7 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
+import { readConfig } from '../../../../infra/config.ts';
 import { createE2bProvider } from '../../../../infra/sandbox/e2b/provider.ts';
+import type { E2bSettings } from '../../../../infra/sandbox/e2b/settings.ts';
 import { openProviders } from '../../../../infra/sandbox/index.ts';
 import type { SandboxSpec } from '../../../../infra/sandbox/sandbox.ts';
 import { startE2bServer } from '../../../helpers/e2b/server.ts';
@@ -12,8 +14,9 @@ import { foreground, sh } from '../contract.ts';
 import { runtime } from '../contract-processes.ts';
 
 const image = 'temper-tasks:bookworm';
-const size = { image, cpuCount: 2, memoryMB: 1_024 };
-const server = await startE2bServer({ templates: { 'temper-tasks-bookworm': size, other: size }, maxHours: 1 });
+const size = { image, cpuCount: 2, memoryMB: 1_024, envdVersion: '0.5.10' };
+const templates = { 'temper-tasks-bookworm': size, other: size, old: { ...size, envdVersion: '0.5.1' } };
+const server = await startE2bServer({ templates, maxHours: 1 });
 const home = mkdtempSync(join(tmpdir(), 'e2b-home-'));
 const stack = `failures-${process.pid}`;
 const settings = e2bSettings(server, home);
@@ -35,11 +38,34 @@ after(async () => {
 });
 
 describe('an E2B server that refuses', () => {
-  it('ends a host at its start if the key is wrong, and names both settings', async () => {
-    const e2b = { ...settings, apiKey: async () => 'e2b_wrong' };
+  const refusesStart = async (e2b: E2bSettings | null, message: RegExp) => {
     const opened = openProviders({ stack, root: home, preferred: 'e2b', e2b });
-    const message = /refused the API key \(401\); check E2B_API_KEY and TEMPER_E2B_URL.*Invalid API key/s;
     await assert.rejects(opened, { type: 'SandboxUnavailable', message });
+  };
+
+  it('ends a host at its start if the key is wrong, and names both settings', async () => {
+    const message = /refused the API key \(401\); check E2B_API_KEY and TEMPER_E2B_URL.*Invalid API key/s;
+    await refusesStart({ ...settings, apiKey: async () => 'e2b_wrong' }, message);
+  });
+
+  it('is not asked with a key that cannot be read, which ends a host at its start', async () => {
+    const file = join(home, 'key');
+    const { e2b } = readConfig({ TEMPER_E2B_URL: server.url, E2B_API_KEY_FILE: file });
+    await refusesStart(e2b, /E2B_API_KEY_FILE: expected a file that can be read; correct it .*ENOENT.*key/);
+    writeFileSync(file, '\n');
+    await refusesStart(e2b, /E2B_API_KEY_FILE: expected a key in .*key, got an empty file/);
+    writeFileSync(file, `${server.key}\n`);
+    await openProviders({ stack, root: home, preferred: 'e2b', e2b });
+  });
+
+  it('has another API at a wrong address, which ends a host at its start and is no fault of a task', async () => {
+    const elsewhere = { ...settings, url: `${server.url}/elsewhere` };
+    const message = /expected a server with E2B's API, got one without \(404\); correct TEMPER_E2B_URL/;
+    await refusesStart(elsewhere, message);
+    const wrong = createE2bProvider({ stack, ...elsewhere });
+    const prepare = wrong.prepare({ task: 'task', image, source: 'registry' }, () => undefined, signal);
+    await assert.rejects(prepare, { type: 'SandboxUnavailable', message });
+    await wrong.close();
   });
 
   it('may come up if it does not answer', async () => {
@@ -78,9 +104,11 @@ describe('an E2B server that refuses', () => {
     await assert.rejects(provider.ensure(spec('long', {}, 120 * minuteMs), signal), refusal);
   });
 
-  it('has a template that is too small or lacks a program, and nothing is left of it', async () => {
+  it('has a template that is too small, is too old or lacks a program, and nothing is left of it', async () => {
     const small = { type: 'UnsupportedTask', message: /1024 MB of memory, and the task needs 4096/ };
     await assert.rejects(provider.ensure(spec('large', { memoryMb: 4_096 }), signal), small);
+    const old = { type: 'UnsupportedTask', message: /template old has envd 0.5.1, and 0.5.2 is the oldest that works/ };
+    await assert.rejects(provider.ensure(spec('old', { image: 'old' }), signal), old);
     const lacks = { type: 'UnsupportedTask', message: new RegExp(`lacks /opt/temper/node-${process.version}`) };
     await assert.rejects(provider.ensure(spec('programless', { mounts: [runtime] }), signal), lacks);
     await provider.remove(spec('programless').name);
