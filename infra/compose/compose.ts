@@ -51,9 +51,10 @@ export function readCompose(source: string, file: string, format: ComposeFormat)
     const refuse: Reading['reject'] = (field, expected, got) => reject(`services.${name}.${field}`, expected, got);
     return {
       reject: refuse,
+      isOwn: (variable) => Object.hasOwn(format.variables, variable),
       fill: (text, field) =>
         substitute(text, format.variables, (variable) =>
-          refuse(field, 'only variables of the harness', `$${variable}`),
+          refuse(field, 'only variables of the harness, or one of the host as a whole value', `$${variable}`),
         ),
     };
   };

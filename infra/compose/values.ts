@@ -8,6 +8,8 @@ export type Fill = (text: string, field: string) => string;
 export interface Reading {
   readonly fill: Fill;
   readonly reject: Reject;
+  /** Whether the harness gives a variable. Any other one is of the host. */
+  readonly isOwn: (variable: string) => boolean;
 }
 
 /** Rejects a table with keys other than the known ones. */
@@ -62,15 +64,24 @@ export function pairsOf(
   });
 }
 
-/** Reads the variables of a service. Rejects a variable without a value, which Compose would take from the host. */
+/** A variable as a whole value. */
+const wholeVariable = /^\$(?:(\w+)|\{(\w+)(?::?-([^}]*))?\})$/;
+
+/**
+ * Reads the variables of a service. A value that is a variable of the host as a whole stays one, in the form of Harbor's: who runs
+ * the task decides whether it may have that.
+ */
 export function variablesOf(
   environment: Parameters<typeof pairsOf>[0],
-  { fill, reject }: Reading,
+  { fill, isOwn }: Reading,
 ): Readonly<Record<string, string>> {
   return Object.fromEntries(
-    pairsOf(environment).map(([key, value]) => {
-      if (value === null) throw reject(`environment.${key}`, 'a value', 'a variable of the host');
-      return [key, fill(value, `environment.${key}`)];
+    pairsOf(environment).map(([key, given]) => {
+      const value = given ?? `\${${key}}`;
+      const [, plain, braced, fallback] = wholeVariable.exec(value) ?? [];
+      const variable = plain ?? braced;
+      if (variable === undefined || isOwn(variable)) return [key, fill(value, `environment.${key}`)];
+      return [key, `\${${variable}${fallback === undefined ? '' : `:-${fallback}`}}`];
     }),
   );
 }

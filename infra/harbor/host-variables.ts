@@ -1,5 +1,6 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { TestImage } from '../grading/task.ts';
+import type { Beside, TaskService } from '../sandbox/service.ts';
 
 /** Variables of the host's environment that tasks may have, by name. */
 export type HostVariables = Readonly<Record<string, string>>;
@@ -12,22 +13,23 @@ interface Environments {
   readonly solutionEnv: Variables;
   readonly steps: readonly { readonly testEnv: Variables }[];
   readonly testImage: TestImage | null;
+  readonly beside: Beside<TaskService> | null;
 }
 
 /** Harbor's `${NAME}` and `${NAME:-value}` as a whole value: a variable of the host that runs the task. */
 const hostVariable = /^\$\{([^}:]+)(?::-([^}]*))?\}$/;
 
 /** Returns the names of the host's variables that a task cannot do without. */
-export const neededVariables = ({ env, testEnv, solutionEnv, steps, testImage }: Environments): readonly string[] => [
-  ...new Set(
-    [env, testEnv, solutionEnv, testImage?.env ?? {}, ...steps.map((step) => step.testEnv)].flatMap((variables) =>
-      Object.values(variables).flatMap((value) => {
-        const [, name, fallback] = hostVariable.exec(value) ?? [];
-        return name !== undefined && fallback === undefined ? [name] : [];
-      }),
-    ),
-  ),
-];
+export function neededVariables(task: Environments): readonly string[] {
+  const { env, testEnv, solutionEnv, steps, testImage, beside } = task;
+  const ofServices = (beside?.services ?? []).map((service) => service.env);
+  const all = [env, testEnv, solutionEnv, testImage?.env ?? {}, ...steps.map((step) => step.testEnv), ...ofServices];
+  const needed = all.flatMap(Object.values<string>).flatMap((value) => {
+    const [, name, fallback] = hostVariable.exec(value) ?? [];
+    return name !== undefined && fallback === undefined ? [name] : [];
+  });
+  return [...new Set(needed)];
+}
 
 /**
  * Replaces the host's variables in the environments of a task: by the host's value if tasks may have it, otherwise by the task's
@@ -43,6 +45,10 @@ export function fillVariables<Files extends Environments>(files: Files, allowed:
     solutionEnv: fill(files.solutionEnv),
     testImage: files.testImage && { ...files.testImage, env: fill(files.testImage.env) },
     steps: files.steps.map((step) => ({ ...step, testEnv: fill(step.testEnv) })),
+    beside: files.beside && {
+      ...files.beside,
+      services: files.beside.services.map((service) => ({ ...service, env: fill(service.env) })),
+    },
   };
 }
 
@@ -53,6 +59,6 @@ function valueFor(value: string, allowed: HostVariables): string {
   if (given !== undefined) return given;
   throw new TemperFailure(
     'UnsupportedTask',
-    `task.toml: env: expected the variable ${name} of this host, which tasks may not have or which is not set here; name it in TEMPER_TASK_VARIABLES of the host workers and set it`,
+    `env: expected the variable ${name} of this host, which tasks may not have or which is not set here; name it in TEMPER_TASK_VARIABLES of the host workers and set it`,
   );
 }

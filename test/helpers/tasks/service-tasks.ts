@@ -65,7 +65,7 @@ interface TaskMaker {
   readonly rewarding: (condition: string) => string;
 }
 
-/** Tasks in Harbor's format with services, by what they show. */
+/** Tasks in Harbor's format with services, by what they show. The variable TASK_NAME of the host has to be Ada. */
 export const tasksWithServices = ({
   environment,
   rewarding,
@@ -87,7 +87,8 @@ export const tasksWithServices = ({
     ${healthy(8080)}
   pages:
     image: temper-tasks:bookworm
-    command: [sh, -c, 'echo tulip >/shelf/word; exec python3 -m http.server 8000 --directory /shelf']
+    command: [sh, -c, 'echo tulip >/shelf/word; echo "$$TASK_NAME" >/shelf/name; exec python3 -m http.server 8000 --directory /shelf']
+    environment: [TASK_NAME]
     volumes: [shelf:/shelf]
     mem_limit: 64m
     ${healthy(8000)}
@@ -95,7 +96,7 @@ volumes: {shelf: {}}
 `,
       'environment/keeper.py': keeper,
     },
-    solve: `[ "$(${ask('pages:8000/word')})" = "$(cat /shelf/word)" ] && ${tell('keeper:8080', 'tulip')}`,
+    solve: `[ "$(${ask('pages:8000/word')})" = "$(cat /shelf/word)" ] && grep -qx Ada /shelf/name && ${tell('keeper:8080', 'tulip')}`,
     test: rewarding(`[ "$(${ask('keeper:8080')})" = tulip ] && [ "$KEEPER" = keeper:8080 ]`),
   },
   'a service of its own for tests with a snapshot': {

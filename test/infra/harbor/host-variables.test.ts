@@ -21,3 +21,27 @@ it('gives a task those variables of the host that it may have, and names the oth
     failure('UnsupportedTask', /expected the variable KEY of this host, .*; name it in TEMPER_TASK_VARIABLES/),
   );
 });
+
+it('gives services those variables of the host that tasks may have', () => {
+  const compose = `services:
+  main: {environment: {OWN: "\${OWN}"}}
+  api:
+    image: api:1
+    environment: [KEY, "TOKEN=$TOKEN", "MODEL=\${MODEL:-small}", "LIMIT=\${CPUS}", "PRICE=$$5"]
+`;
+  const tree = new Map([
+    ['task.toml', text('[environment]\ndocker_image = "i"\ncpus = 1\n')],
+    ['instruction.md', text('Do it.\n')],
+    ['tests/test.sh', text('true\n')],
+    ['environment/docker-compose.yaml', text(compose)],
+  ]);
+  const task = readHarborTask(tree);
+  assert.deepEqual(neededVariables(task), ['OWN', 'KEY', 'TOKEN']);
+  const { env, beside } = fillVariables(task, { OWN: 'o', KEY: 'k', TOKEN: 't' });
+  assert.equal(env.OWN, 'o');
+  assert.deepEqual(beside?.services[0]?.env, { KEY: 'k', TOKEN: 't', MODEL: 'small', LIMIT: '1', PRICE: '$5' });
+  assert.throws(
+    () => fillVariables(task, { OWN: 'o', KEY: 'k' }),
+    failure('UnsupportedTask', /variable TOKEN of this/),
+  );
+});
