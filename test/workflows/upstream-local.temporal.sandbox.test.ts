@@ -1,18 +1,10 @@
 import assert from 'node:assert/strict';
-import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { createTraceActivities } from '../../activities/host/traces.ts';
-import { secretOf } from '../../infra/gateway/secret.ts';
 import type { Upstreams } from '../../infra/gateway/upstream/upstreams.ts';
-import { cacheDirectory } from '../../infra/process/cache.mjs';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { SweepReport, SweepRequest, SweepResult } from '../../workflows/contracts/sweep.ts';
-import { createScriptedEngine } from '../helpers/engine/scripted-engine.ts';
 import { type ScriptedServer, startScriptedServer } from '../helpers/engine/scripted-server.ts';
-import { startTestGateway, type TestGateway } from '../helpers/gateway/gateway.ts';
-import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
-import { writeHarborTask } from '../helpers/tasks/harbor-task.ts';
+import { startUpstreamRollouts, type UpstreamRollouts } from '../helpers/rollouts/upstream-rollouts.ts';
 
 const call = (name: string, args: object) => ({
   content: null,
@@ -21,8 +13,7 @@ const call = (name: string, args: object) => ({
 
 describe('a sweep of an upstream model, with mini in local sandboxes', () => {
   let model: ScriptedServer;
-  let gateway: TestGateway;
-  let rollouts: Rollouts;
+  let upstream: UpstreamRollouts;
 
   before(async () => {
     // The model solves only the task `easy`, which it recognises by the file in its instruction.
@@ -53,29 +44,10 @@ describe('a sweep of an upstream model, with mini in local sandboxes', () => {
         namesSession: false,
       }),
     };
-    gateway = await startTestGateway(createScriptedEngine({ script: () => assert.fail('the engine is not asked') }), {
-      upstreams,
-    });
-    const {
-      stackKeys: [stackKey],
-      sockets,
-    } = gateway.options;
-    rollouts = await startRollouts((home) => ({
-      taskRoots: [join(home, 'tasks')],
-      cacheDir: cacheDirectory(process.env),
-      gateway: { gatewaySockets: sockets, secretOf: (session) => secretOf(stackKey, session) },
-      upstream: gateway.control.upstream,
-      sessions: createTraceActivities(gateway.control, async () => undefined),
-    }));
-    const root = join(rollouts.home, 'tasks');
-    await mkdir(root);
-    for (const name of ['easy', 'hard']) {
-      await writeHarborTask(root, name, { workspace: { 'answer.txt': 'wrong\n', 'name.txt': name } });
-    }
+    upstream = await startUpstreamRollouts(upstreams);
   });
   after(async () => {
-    await rollouts?.close();
-    await gateway?.[Symbol.asyncDispose]();
+    await upstream?.close();
     await model?.close();
   });
 
@@ -86,16 +58,16 @@ describe('a sweep of an upstream model, with mini in local sandboxes', () => {
 
   it('is scored like the policy, names the model, and counts its tokens', async () => {
     const request: SweepRequest = {
-      tasks: `harbor:${join(rollouts.home, 'tasks')}`,
+      tasks: `harbor:${upstream.tasks}`,
       settings: { agent: 'mini', sandbox: 'local' },
       upstream: 'others',
     };
-    const result: SweepResult = await rollouts.client.workflow.execute('evaluationSweep', {
+    const result: SweepResult = await upstream.rollouts.client.workflow.execute('evaluationSweep', {
       taskQueue: controlQueue,
       workflowId: 'of-others',
       args: [request],
     });
-    const report = (await rollouts.store.getJson(result.report.digest)) as SweepReport;
+    const report = (await upstream.rollouts.store.getJson(result.report.digest)) as SweepReport;
     assert.deepEqual(result.upstream, { name: 'others', model: 'large' }, JSON.stringify(report));
     assert.deepEqual([result.policyVersion, result.counted, result.passAt1?.mean], [null, 2, 0.5]);
     assert.deepEqual(
@@ -106,8 +78,8 @@ describe('a sweep of an upstream model, with mini in local sandboxes', () => {
       ],
     );
     assert.equal(result.cost.promptTokens, 500);
-    for await (const { workflowId } of rollouts.client.workflow.list({ query: 'WorkflowType="rollout"' })) {
-      const history = await rollouts.client.workflow.getHandle(workflowId).fetchHistory();
+    for await (const { workflowId } of upstream.rollouts.client.workflow.list({ query: 'WorkflowType="rollout"' })) {
+      const history = await upstream.rollouts.client.workflow.getHandle(workflowId).fetchHistory();
       assert.doesNotMatch(JSON.stringify(history), /sk-secret/);
     }
   });

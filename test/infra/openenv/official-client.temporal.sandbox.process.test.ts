@@ -1,23 +1,17 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
-import { createTraceActivities } from '../../../activities/host/traces.ts';
-import { secretOf } from '../../../infra/gateway/secret.ts';
 import { createUpstreams } from '../../../infra/gateway/upstream/upstreams.ts';
 import { modelPath } from '../../../infra/openenv/server.ts';
-import { cacheDirectory } from '../../../infra/process/cache.mjs';
 import { freePort } from '../../../infra/temporal/ports.ts';
 import type { RolloutResult } from '../../../workflows/contracts/rollout.ts';
 import { cliOn } from '../../helpers/cli.ts';
-import { createScriptedEngine } from '../../helpers/engine/scripted-engine.ts';
-import { startTestGateway, type TestGateway } from '../../helpers/gateway/gateway.ts';
 import { pythonWith } from '../../helpers/python-packages.ts';
-import { type Rollouts, startRollouts } from '../../helpers/rollouts/rollouts.ts';
-import { writeHarborTask } from '../../helpers/tasks/harbor-task.ts';
+import { startUpstreamRollouts, type UpstreamRollouts } from '../../helpers/rollouts/upstream-rollouts.ts';
 import { until } from '../../helpers/until.ts';
 import { openEnvCore } from './openenv-core.ts';
 
@@ -44,8 +38,7 @@ describe('temper openenv serve, with the official client and mini in local sandb
   let directory: string;
   let upstreams: string;
   let port: number;
-  let gateway: TestGateway;
-  let rollouts: Rollouts;
+  let upstream: UpstreamRollouts;
 
   before(async () => {
     directory = await mkdtemp(join(tmpdir(), 'temper-openenv-'));
@@ -53,36 +46,17 @@ describe('temper openenv serve, with the official client and mini in local sandb
     port = await freePort();
     const url = `http://127.0.0.1:${port}${modelPath}`;
     await writeFile(upstreams, JSON.stringify({ openenv: { url, model: 'openenv', namesSession: true } }));
-    gateway = await startTestGateway(createScriptedEngine({ script: () => assert.fail('the engine is not asked') }), {
-      upstreams: createUpstreams(upstreams, {}),
-    });
-    const {
-      stackKeys: [stackKey],
-      sockets,
-    } = gateway.options;
-    rollouts = await startRollouts((home) => ({
-      taskRoots: [join(home, 'tasks')],
-      cacheDir: cacheDirectory(process.env),
-      gateway: { gatewaySockets: sockets, secretOf: (session) => secretOf(stackKey, session) },
-      upstream: gateway.control.upstream,
-      sessions: createTraceActivities(gateway.control, async () => undefined),
-    }));
-    const root = join(rollouts.home, 'tasks');
-    await mkdir(root);
-    for (const name of ['easy', 'hard']) {
-      await writeHarborTask(root, name, { workspace: { 'answer.txt': 'wrong\n', 'name.txt': name } });
-    }
+    upstream = await startUpstreamRollouts(createUpstreams(upstreams, {}));
   });
   after(async () => {
-    await rollouts?.close();
-    await gateway?.[Symbol.asyncDispose]();
+    await upstream?.close();
     await rm(directory, { recursive: true, force: true });
   });
 
   const running = async (): Promise<readonly string[]> => {
     const query = 'WorkflowType="rollout" AND ExecutionStatus="Running"';
     const ids: string[] = [];
-    for await (const { workflowId } of rollouts.client.workflow.list({ query })) ids.push(workflowId);
+    for await (const { workflowId } of upstream.rollouts.client.workflow.list({ query })) ids.push(workflowId);
     return ids;
   };
 
@@ -91,8 +65,11 @@ describe('temper openenv serve, with the official client and mini in local sandb
   }, async (t) => {
     const found = await pythonWith(openEnvCore);
     if ('missing' in found) return t.skip(found.missing);
-    const tasks = join(rollouts.home, 'tasks');
-    const cli = cliOn(rollouts.home, rollouts.server, { TEMPER_TASK_ROOTS: tasks, TEMPER_UPSTREAMS: upstreams });
+    const tasks = upstream.tasks;
+    const cli = cliOn(upstream.rollouts.home, upstream.rollouts.server, {
+      TEMPER_TASK_ROOTS: tasks,
+      TEMPER_UPSTREAMS: upstreams,
+    });
     const args = ['--tasks', tasks, '--sandbox', 'local', '--port', String(port), '--episodes', '2'];
     const serve = async () => {
       const server = cli.start('openenv', 'serve', ...args);
@@ -107,7 +84,7 @@ describe('temper openenv serve, with the official client and mini in local sandb
     };
     const killed = await serve();
     const script = join(import.meta.dirname, 'openenv_client.py');
-    const env = { PATH: process.env.PATH, HOME: rollouts.home, NO_PROXY: '127.0.0.1' };
+    const env = { PATH: process.env.PATH, HOME: upstream.rollouts.home, NO_PROXY: '127.0.0.1' };
     const { stdout } = await run(found.python, [script, `http://127.0.0.1:${port}`], { timeout: 240_000, env });
     const seen = JSON.parse(stdout);
 
@@ -147,15 +124,15 @@ describe('temper openenv serve, with the official client and mini in local sandb
     assert.deepEqual(seen.tools, ['bash', 'edit', 'submit']);
     assert.deepEqual(seen.mcp, ['Write `right` into answer.txt.', 'from mcp']);
 
-    const result: RolloutResult = await rollouts.client.workflow.getHandle(rollout).result();
+    const result: RolloutResult = await upstream.rollouts.client.workflow.getHandle(rollout).result();
     assert.deepEqual([result.agent, result.reward, result.trace?.turns], ['mini', 1, 4]);
     // The client that vanished, and the one that closed in the middle of an episode.
-    await until(async () => (await running()).length === 0 && (await rollouts.sandboxes()).length === 0);
-    await assert.rejects(rollouts.client.workflow.getHandle(seen.vanished).result());
+    await until(async () => (await running()).length === 0 && (await upstream.rollouts.sandboxes()).length === 0);
+    await assert.rejects(upstream.rollouts.client.workflow.getHandle(seen.vanished).result());
 
     const client = await connect(port);
     const reset = await client.send({ type: 'reset', data: {} });
-    await gateway.restart();
+    await upstream.gateway.restart();
     const step = await client.send({ type: 'step', data: { command: 'echo after the restart' } });
     assert.equal(step.data.observation.output, 'after the restart');
     killed.process.kill('SIGKILL');
@@ -169,6 +146,6 @@ describe('temper openenv serve, with the official client and mini in local sandb
     const { code, stderr } = await next.ended;
     assert.equal(code, 130, stderr);
     assert.match(stderr, /cancelled 1 episode that an earlier server of this name left/);
-    await until(async () => (await running()).length === 0 && (await rollouts.sandboxes()).length === 0);
+    await until(async () => (await running()).length === 0 && (await upstream.rollouts.sandboxes()).length === 0);
   });
 });
