@@ -11,6 +11,7 @@ import { packSkeleton } from '../shell/skeleton.ts';
 import { rootCapabilities } from './capabilities.ts';
 import { createOrFind } from './create-container.ts';
 import { callDaemon, daemonStatus, explainLoss } from './daemon.ts';
+import { findGpus, gpuFailure } from './gpus.ts';
 import { exists, type ImageReader } from './image-facts.ts';
 import { ofSandboxLabel, volumeBinds } from './service-options.ts';
 
@@ -36,7 +37,8 @@ export async function ensureContainer(
   spec: SandboxSpec,
   runtime: string,
 ): Promise<EnsuredContainer> {
-  const info = await createOrFind(docker, createOptions(spec, runtime));
+  const devices = spec.gpus === undefined ? [] : [await gpuRequest(docker, spec, spec.gpus)];
+  const info = await createOrFind(docker, createOptions(spec, runtime, devices));
   const container = docker.getContainer(info.Id);
   const labels = labelsOf(info.Config.Labels);
   if (labels === undefined) throw foreignContainer(spec);
@@ -54,13 +56,21 @@ export async function ensureContainer(
   await callDaemon(() => container.putArchive(skeleton, { path: '/' }));
   await callDaemon(() => container.start()).catch((error: unknown) => {
     // A concurrent call for the same name has started it.
-    if (daemonStatus(error) !== 304) throw error;
+    if (daemonStatus(error) === 304) return;
+    throw (devices.length > 0 && gpuFailure(error, spec.name)) || error;
   });
   const adopt = image.hasWorkdir && !spec.root;
   return { id: info.Id, adopt, placed: !adopt };
 }
 
-function createOptions(spec: SandboxSpec, runtime: string) {
+/** Chooses the devices again that `supports` found, which may have been in another process. Without them the host is at fault. */
+async function gpuRequest(docker: Docker, { name }: SandboxSpec, gpus: number): Promise<Docker.DeviceRequest> {
+  const choice = await findGpus(docker, gpus);
+  if ('request' in choice) return choice.request;
+  throw new SandboxFailure('SandboxUnavailable', `sandbox ${name} is to have GPUs (${gpus}), and ${choice.refusal}`);
+}
+
+function createOptions(spec: SandboxSpec, runtime: string, devices: readonly Docker.DeviceRequest[]) {
   const keeper = `uid=${keeperId},gid=${keeperId},mode=711,size=${keeperMb}m,noexec,nosuid,nodev`;
   return {
     name: requireName(spec.name),
@@ -81,8 +91,7 @@ function createOptions(spec: SandboxSpec, runtime: string) {
       CapDrop: ['ALL'],
       ...(spec.root && { CapAdd: [...rootCapabilities] }),
       ...(runtime !== '' && { Runtime: runtime }),
-      // What `docker run --gpus` asks for.
-      ...(spec.gpus !== undefined && { DeviceRequests: [{ Driver: '', Count: spec.gpus, Capabilities: [['gpu']] }] }),
+      ...(devices.length > 0 && { DeviceRequests: [...devices] }),
       SecurityOpt: ['no-new-privileges'],
       IpcMode: 'private',
       PidsLimit: spec.pids + reservedPids,

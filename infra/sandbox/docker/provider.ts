@@ -23,6 +23,7 @@ import { ensureContainer } from './container.ts';
 import { missingImage } from './create-container.ts';
 import { callDaemon, daemonStatus, orIfMissing } from './daemon.ts';
 import { createBytesBeside } from './disk-beside.ts';
+import { findGpus } from './gpus.ts';
 import { createImageReader } from './image-facts.ts';
 import type { OpenBuildProxy } from './images/build-network.ts';
 import { createImages, imageId } from './images/images.ts';
@@ -149,8 +150,9 @@ async function refusal(
   { pulls, builds, runtime }: DockerSettings,
   { task, image, imageFrom, services = [], gpus = 0 }: SandboxNeeds,
 ): Promise<UnsupportedReason | undefined> {
-  if (gpus > 0 && !(await runtimesOf(docker)).includes(gpuRuntime)) {
-    const text = `task ${task} needs GPUs (environment.gpus = ${gpus}), and the Docker daemon of this host has no runtime ${gpuRuntime}, with which it passes them through; use a host with GPUs and NVIDIA's container toolkit`;
+  const choice = gpus > 0 && (await findGpus(docker, gpus));
+  if (choice && 'refusal' in choice) {
+    const text = `task ${task} needs GPUs (environment.gpus = ${gpus}), and ${choice.refusal}`;
     return { type: 'UnsupportedTask', message: text };
   }
   if (services.length > 0 && ownKernel.test(runtime)) {
@@ -202,16 +204,10 @@ async function describe(docker: Docker, { runtime }: DockerSettings): Promise<Sa
 
 const daemonInfo = z.object({ Runtimes: z.record(z.string(), z.unknown()).default({}) });
 
-/** The runtime that NVIDIA's container toolkit adds to a daemon. */
-const gpuRuntime = 'nvidia';
-
-const runtimesOf = async (docker: Docker): Promise<readonly string[]> =>
-  Object.keys(daemonInfo.parse(await callDaemon(() => docker.info())).Runtimes);
-
 /** Says that the daemon does not know the runtime; null if it does. It finds those that are named as a shim of containerd itself. */
 async function missingRuntime(docker: Docker, runtime: string): Promise<string | null> {
   if (runtime === '' || runtime.startsWith('io.containerd.')) return null;
-  const known = await runtimesOf(docker);
+  const known = Object.keys(daemonInfo.parse(await callDaemon(() => docker.info())).Runtimes);
   if (known.includes(runtime)) return null;
   return `the Docker daemon knows no runtime ${runtime} (TEMPER_RUNTIME), only ${known.join(', ')}; add it to the daemon's configuration`;
 }

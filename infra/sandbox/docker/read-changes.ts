@@ -11,11 +11,15 @@ import type { Shell } from '../shell/shell.ts';
 import { bytesOf, drain, type TarEntry, tarEntries } from '../tar-entries.ts';
 import { accountFiles, withoutUid } from './account-files.ts';
 import { callDaemon, orIfMissing } from './daemon.ts';
+import { listMountPoints } from './device-mounts.ts';
 import { type DiffLine, type PlannedArchive, planChanges } from './plan-changes.ts';
 
 /** The daemon's list of changed paths: 0 changed, 1 added, 2 deleted. */
 const diffLines = z.array(z.object({ Path: z.string(), Kind: z.number() })).nullable();
-const mounts = z.object({ Mounts: z.array(z.object({ Destination: z.string() })).default([]) });
+const inspected = z.object({
+  Mounts: z.array(z.object({ Destination: z.string() })).default([]),
+  HostConfig: z.object({ DeviceRequests: z.array(z.unknown()).nullish() }).default({}),
+});
 /** The character that stands for bytes that are no text. Such a name cannot be asked for. */
 const unreadable = '\uFFFD';
 const types: Readonly<Record<string, CarriedHeader['type']>> = {
@@ -27,10 +31,18 @@ const types: Readonly<Record<string, CarriedHeader['type']>> = {
   fifo: 'fifo',
 };
 
-/** The paths that temper fills in a container: the same in each, and its mounts. */
-export async function ownPathsOf(container: Docker.Container): Promise<readonly string[]> {
-  const { Mounts } = mounts.parse(await callDaemon(() => container.inspect()));
-  return [...ownPaths, ...Mounts.map(({ Destination }) => Destination)];
+export interface OwnPaths {
+  /** The paths that temper fills in a container: the same in each, and its mounts. */
+  readonly own: readonly string[];
+  /** Whether the container has devices, so that hooks of their vendor have put files into it. */
+  readonly hasDevices: boolean;
+}
+
+export async function ownPathsOf(container: Docker.Container, shell: Shell, signal: AbortSignal): Promise<OwnPaths> {
+  const { Mounts, HostConfig } = inspected.parse(await callDaemon(() => container.inspect()));
+  const hasDevices = (HostConfig.DeviceRequests ?? []).length > 0;
+  const ofDevices = hasDevices ? await listMountPoints(shell, signal) : [];
+  return { own: [...ownPaths, ...Mounts.map(({ Destination }) => Destination), ...ofDevices], hasDevices };
 }
 
 /** The most bytes of the daemon's list of changed paths, which an agent makes as long as it likes. */
@@ -93,12 +105,12 @@ export async function readChanges(
   leftOut: readonly string[],
   signal: AbortSignal,
 ): Promise<ReadChanges> {
-  const own = [...(await ownPathsOf(container)), ...leftOut];
+  const { own } = await ownPathsOf(container, shell, signal);
   const lines = await listChanged(container);
   if (lines === null) return tooMany;
   const plan = planChanges(
     lines.filter(({ Path }) => !Path.includes(unreadable)),
-    own,
+    [...own, ...leftOut],
   );
   const listed = [...plan.added, ...plan.changed].reduce((sum, path) => sum + Buffer.byteLength(path), 0);
   if (listed > mostNameBytes) return tooMany;

@@ -28,10 +28,13 @@ export async function writeChanges(
   changes: WrittenChanges,
   signal: AbortSignal,
 ): Promise<string | null> {
-  const fixed = await ownPathsOf(container);
+  const { own: fixed, hasDevices } = await ownPathsOf(container, shell, signal);
   const isFree = (path: string): boolean => !isWithinAny(path, fixed) && !isAboveAny(path, fixed);
   const lost = await findLost(shell, changes.listings, signal);
-  const left = await removePaths(shell, [...lost, ...changes.added].filter(isFree), signal);
+  const removed = [...lost, ...changes.added].filter(isFree);
+  // Hooks of devices put the same files into both containers, and no account may remove all of them; the daemon writes over them.
+  const mayStay = new Set(hasDevices ? changes.added : []);
+  const left = (await removePaths(shell, removed, signal)).filter((path) => !mayStay.has(path));
   if (left.length > 0) return `${left.slice(0, 5).join(', ')} could not be removed`;
   const agent = shell.uidOf('agent');
   await send(container, (tar) => fill(tar, changes.entries, { agent, fixed }), signal);

@@ -1,28 +1,32 @@
 import assert from 'node:assert/strict';
-import { after, before, it } from 'node:test';
+import { after, it } from 'node:test';
 import Docker from 'dockerode';
+import { findGpus } from '../../../../infra/sandbox/docker/gpus.ts';
 import { createDockerProvider } from '../../../../infra/sandbox/docker/provider.ts';
 import { chooseProvider } from '../../../../infra/sandbox/index.ts';
-import type { SandboxProvider } from '../../../../infra/sandbox/sandbox.ts';
+import type { Sandbox } from '../../../../infra/sandbox/sandbox.ts';
 import { sandboxSpec } from '../../../../infra/sandbox/sandbox-request.ts';
+import { foreground, sh } from '../contract.ts';
 
 const docker = new Docker();
 const image = 'temper-tasks:bookworm';
 const stack = `gpus-${process.pid}`;
-const name = `${stack}-sandbox`;
-const task = { id: 'trained', cpus: 1, memoryMb: 256, diskMb: 256, workdir: '/workspace', gpus: 2 } as const;
-let provider: SandboxProvider;
+const provider = createDockerProvider({ stack });
+const task = { id: 'trained', cpus: 1, memoryMb: 512, diskMb: 256, workdir: '/workspace' } as const;
+const made: string[] = [];
 
-before(() => {
-  provider = createDockerProvider({ stack });
-});
-after(() => provider.remove(name));
+after(() => Promise.all(made.map((name) => provider.remove(name))));
 
-const hasGpus = async (): Promise<boolean> => 'nvidia' in ((await docker.info()).Runtimes ?? {});
-
-it('asks the daemon for the GPUs of a task, as docker run --gpus does', async () => {
-  const epoch = { rollout: 'gpus', epoch: 1 };
-  const common = {
+/** Makes a sandbox as a rollout does. */
+async function make(name: string, gpus: number): Promise<Sandbox> {
+  const full = `${stack}-${name}`;
+  made.push(full);
+  const request = {
+    name: full,
+    epoch: { rollout: name, epoch: 1 },
+    task: gpus > 0 ? { ...task, gpus } : task,
+    image,
+    expiresAtMs: Date.now() + 120_000,
     run: '',
     purpose: 'agent',
     sweep: false,
@@ -31,38 +35,62 @@ it('asks the daemon for the GPUs of a task, as docker run --gpus does', async ()
     files: [],
     beside: null,
   } as const;
-  const request = { name, epoch, task, image, expiresAtMs: Date.now() + 60_000, ...common };
-  const spec = sandboxSpec({ stack, fence: () => null }, request);
-  const failure = await provider.ensure(spec, AbortSignal.timeout(60_000)).then(
-    () => null,
-    (error: unknown) => error,
-  );
-  const { HostConfig } = await docker.getContainer(name).inspect();
-  const [asked] = HostConfig.DeviceRequests ?? [];
-  assert.deepEqual([asked?.Count, asked?.Capabilities], [2, [['gpu']]]);
-  if (await hasGpus()) return;
-  assert.match(
-    String(failure),
-    /could not select device driver|gpu/i,
-    'a host without GPUs starts nothing without them',
-  );
+  return provider.ensure(sandboxSpec({ stack, fence: () => null }, request), AbortSignal.timeout(60_000));
+}
+
+/** Runs a script as the agent. */
+async function run(sandbox: Sandbox, script: string): Promise<string> {
+  const argv = sh(`exec 2>&1; ${script}`);
+  const { stdout } = await sandbox.exec({ ...foreground, argv }, AbortSignal.timeout(60_000));
+  return stdout.toString();
+}
+
+const needs = { task: task.id, paths: [], image, filesInImage: true, gpus: 1 };
+const choose = (kind: 'docker' | 'local', one = provider, gpus = 1) =>
+  chooseProvider(new Map([[kind, one]]), kind, { ...needs, gpus });
+
+it('gives an agent the GPUs of its task, or refuses the task by name where the host has none', async (t) => {
+  if ('request' in (await findGpus(docker, 1))) {
+    assert.equal(await choose('docker'), provider);
+    t.diagnostic(await checkGpu());
+    await checkChanges();
+    return;
+  }
+  const message = /task trained needs GPUs \(environment\.gpus = 1\), and the Docker daemon of this host lists no/;
+  await assert.rejects(choose('docker'), { type: 'UnsupportedTask', message });
+  await assert.rejects(make('refused', 1), {
+    type: 'SandboxUnavailable',
+    message: /and the Docker daemon of this host/,
+  });
 });
 
-it('refuses a task with GPUs by name where the daemon cannot pass them through', async () => {
-  const needs = { task: task.id, paths: [], image, filesInImage: true, gpus: 2 };
-  const choose = (kind: 'docker' | 'local', one: SandboxProvider) =>
-    chooseProvider(new Map([[kind, one]]), kind, needs);
-  if (!(await hasGpus())) {
-    await assert.rejects(choose('docker', provider), {
-      type: 'UnsupportedTask',
-      message:
-        /task trained needs GPUs \(environment\.gpus = 2\), and the Docker daemon of this host has no runtime nvidia/,
-    });
-  }
+/** Checks that one sandbox has a GPU and another has none, and returns what the agent sees of it. */
+async function checkGpu(): Promise<string> {
+  const [has, hasNot] = await Promise.all([make('with', 1), make('without', 0)]);
+  const seen = await run(has, 'id -u; nvidia-smi -L; ls /dev | grep ^nvidia');
+  assert.match(seen, /^[1-9]\d*\nGPU 0: .+\n(.*\n)*nvidia0\n/);
+  assert.doesNotMatch(seen, /GPU 1/);
+  assert.match(await run(hasNot, 'nvidia-smi; ls /dev | grep ^nvidia; echo end'), /nvidia-smi: not found\nend\n$/);
+  return seen;
+}
+
+/** Checks that the changes of an agent with a GPU are carried, without the files of the driver. */
+async function checkChanges(): Promise<void> {
+  const signal = AbortSignal.timeout(60_000);
+  const [agents, other] = await Promise.all([make('changed', 1), make('carried', 1)]);
+  await run(agents, 'echo weights >/tmp/model');
+  const { entries, ...read } = (await agents.changes?.read([], signal)) ?? assert.fail();
+  assert.ok(!read.added.some((path) => path.endsWith('/nvidia-smi')), read.added.join('\n'));
+  assert.equal(await other.changes?.write({ ...read, entries: entries() }, signal), null);
+  assert.match(await run(other, 'cat /tmp/model; nvidia-smi -L'), /^weights\nGPU 0: /);
+  assert.deepEqual(await agents.changes?.changedPrograms(), []);
+}
+
+it('refuses a task with GPUs by name in sandboxes that have none', async () => {
   const { givesGpus: _, ...without } = provider;
   await assert.rejects(choose('local', { ...without, kind: 'local' }), {
     type: 'UnsupportedTask',
     message: /which local sandboxes do not have; use a host with Docker and GPUs/,
   });
-  assert.equal(await chooseProvider(new Map([['docker', provider]]), 'docker', { ...needs, gpus: 0 }), provider);
+  assert.equal(await choose('docker', provider, 0), provider);
 });
