@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import { channelVariable } from '../../infra/agents/relay/protocol.ts';
 import { throughRelay } from '../../infra/agents/relay.ts';
@@ -15,7 +16,7 @@ import { createChannels } from '../../infra/gateway/channel/index.ts';
 import { secretOf } from '../../infra/gateway/secret.ts';
 import { loadModel } from '../../infra/kits/chat-tokens/index.ts';
 import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
-import type { ChannelKind, SandboxMount, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
+import type { ChannelKind, Sandbox, SandboxMount, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
 import { openStackId, openStackKeys } from '../../infra/stack.ts';
 import { createDirectory } from '../../infra/store/directory.ts';
 import { wholeNumber } from '../../workers/cli/stack/command.ts';
@@ -28,6 +29,10 @@ const kinds: readonly ChannelKind[] = ['socket', 'stream'];
 const historiesKb = [4, 64];
 /** The kinds take turns, so that other work on the machine hits both alike. */
 const rounds = 3;
+/** Bytes of a short reply with its headers, as they pass a stream. */
+const replyBytes = 1_000;
+/** The time between two messages over a stream that is measured alone. */
+const pauseMs = 3;
 /** Turns at the start of each container, which are not counted: code that is not compiled yet. */
 const warmUpTurns = 50;
 const hourMs = 3_600_000;
@@ -63,18 +68,23 @@ async function main(turns: number, signal: AbortSignal): Promise<void> {
         socket: { times: [], cpuMs: 0 },
         stream: { times: [], cpuMs: 0 },
       };
+      const echoed: number[] = [];
       for (let round = 0; round < rounds; round += 1) {
         for (const kind of kinds) {
           const session = `bench-${randomUUID()}`;
           const secret = secretOf(key, session);
-          const { times, cpuMs } = await measure(bench, { kind, session, secret, turns, historyKb });
+          const { times, cpuMs, echoes } = await measure(bench, { kind, session, secret, turns, historyKb });
           measured[kind].times.push(...times);
           measured[kind].cpuMs += cpuMs;
+          echoed.push(...echoes);
         }
       }
       for (const kind of kinds) print(historyKb, kind, measured[kind]);
       const added = quantile(measured.stream.times, 0.5) - quantile(measured.socket.times, 0.5);
-      console.log(`${historyKb} KB: a turn over the stream takes ${added.toFixed(2)} ms more (p50)`);
+      const alone = quantile(echoed, 0.5);
+      console.log(
+        `${historyKb} KB: a turn over the stream takes ${added.toFixed(2)} ms more, and Docker's stream alone ${alone.toFixed(2)} ms (p50)`,
+      );
     }
   } finally {
     await provider.close();
@@ -106,8 +116,13 @@ interface Measured {
   cpuMs: number;
 }
 
+interface MeasuredContainer extends Measured {
+  /** The times of round trips over a stream that carries nothing but bytes. Empty for a socket. */
+  readonly echoes: readonly number[];
+}
+
 /** Runs the client in a new container; returns its times, and the CPU time of this process. */
-async function measure(bench: Bench, { kind, session, secret, turns, historyKb }: Cell): Promise<Measured> {
+async function measure(bench: Bench, { kind, session, secret, turns, historyKb }: Cell): Promise<MeasuredContainer> {
   const { stack, gateway, provider, mounts, sockets, signal } = bench;
   const expiresAtMs = Date.now() + hourMs;
   const sampling = { temperature: 1, topP: 1, topK: -1, maxTokensPerTurn: 64 };
@@ -149,11 +164,41 @@ async function measure(bench: Bench, { kind, session, secret, turns, historyKb }
     if (status.state !== 'exited' || status.exitCode !== 0)
       throw new Error(`the client failed: ${log.slice(0, 2_000)}`);
     const times: number[] = JSON.parse(log.split('\n').find((line) => line.startsWith('[')) ?? '[]');
-    return { times: times.slice(warmUpTurns), cpuMs: (user + system) / 1_000 };
+    const echoes = kind === 'stream' ? await measureEcho(sandbox, { turns, bytes: historyKb * 1024 }, signal) : [];
+    return { times: times.slice(warmUpTurns), cpuMs: (user + system) / 1_000, echoes };
   } finally {
     await provider.remove(session);
     await gateway.control.close(session);
   }
+}
+
+/** Measures a stream alone: how long a message of a turn's size takes to the sandbox, and a short answer back. */
+async function measureEcho(
+  sandbox: Pick<Sandbox, 'openStream'>,
+  { turns, bytes }: { readonly turns: number; readonly bytes: number },
+  signal: AbortSignal,
+): Promise<readonly number[]> {
+  const args = ['/bench/channel/exec-echo.ts', String(bytes), String(replyBytes)];
+  const command = { account: 'agent', argv: [`${runtimeTarget}/bin/run`, ...args], env: {} } as const;
+  const stream = await sandbox.openStream?.(command, signal);
+  if (stream === undefined) throw new Error('a Docker sandbox has no streams');
+  const answers: AsyncIterator<Buffer> = stream[Symbol.asyncIterator]();
+  const message = Buffer.alloc(bytes, 'x');
+  const times: number[] = [];
+  for (let turn = 0; turn < turns + warmUpTurns; turn += 1) {
+    // As in a conversation, between whose turns every process on the way goes to sleep.
+    await sleep(pauseMs);
+    const startedAt = performance.now();
+    stream.write(message);
+    for (let received = 0; received < replyBytes; ) {
+      const answer = await answers.next();
+      if (answer.done === true) throw new Error('the stream ended before its answer');
+      received += answer.value.length;
+    }
+    times.push(performance.now() - startedAt);
+  }
+  stream.destroy();
+  return times.slice(warmUpTurns);
 }
 
 function print(historyKb: number, kind: ChannelKind, { times, cpuMs }: Measured): void {
