@@ -42,8 +42,8 @@ export const failureKinds = {
     outcome: 'invalid-task',
     retryable: false,
     description:
-      "The Docker host lacks the task's image, and the registry does not have it or does not allow the pull.",
-    remedy: 'Correct the name, or pull, load or build the image on the host.',
+      "The Docker host or the cluster lacks the task's image, and the registry does not have it or does not allow the pull; or the E2B server has no template of it.",
+    remedy: 'Correct the name; or push the image, allow its pull, load or build it on the host, or build its template.',
   },
   BuildFailed: {
     outcome: 'invalid-task',
@@ -54,8 +54,9 @@ export const failureKinds = {
   ImageUnavailable: {
     outcome: 'infra',
     retryable: true,
-    description: 'The registry does not answer, closed the connection, or sent nothing for five minutes.',
-    remedy: "Check the registry and the Docker host's network.",
+    description:
+      'The registry does not answer, closed the connection, or sent nothing for five minutes; or the node of a Pod has not pulled it in time.',
+    remedy: 'Check the registry and the network of the Docker host or node; see `TEMPER_KUBERNETES_WAIT`.',
   },
   UnsupportedTask: {
     outcome: 'invalid-task',

@@ -1,5 +1,6 @@
 import type { V1ContainerStatus, V1Pod } from '@kubernetes/client-node';
 import { type LossCause, SandboxFailure, type SandboxFailureType } from '../failure.ts';
+import type { SandboxSpec } from '../sandbox.ts';
 import { lacksProgram } from './pod.ts';
 
 const unschedulable = 'Unschedulable';
@@ -20,6 +21,23 @@ export function arrivalOf(pod: V1Pod, image: string): Arrival {
     return { waitsFor: `a node with room: ${scheduled.message ?? unschedulable}` };
   }
   return { waitsFor: reason === '' ? null : `${reason} ${message}`.trim() };
+}
+
+/** Explains that a Pod did not run in time: no node had room for it, or its node did not have the images yet. */
+export function tooLate(
+  pod: V1Pod,
+  { name, image }: SandboxSpec,
+  waitedSec: number,
+  waitsFor: string | null,
+): SandboxFailure {
+  const details = { evidence: waitsFor ?? 'no reason given' };
+  const { nodeName } = pod.spec ?? {};
+  if (nodeName === undefined) {
+    const text = `the Pod of sandbox ${name} did not run within ${waitedSec} s; add nodes, or lower TEMPER_CAPACITY`;
+    return new SandboxFailure('SandboxUnavailable', text, details);
+  }
+  const text = `node ${nodeName} did not start the Pod of sandbox ${name} within ${waitedSec} s, and may still pull ${image} or ${programsOf(pod)}; it is tried again, or raise TEMPER_KUBERNETES_WAIT`;
+  return new SandboxFailure('ImageUnavailable', text, details);
 }
 
 const statusesOf = ({ status }: V1Pod): readonly V1ContainerStatus[] => [
@@ -78,7 +96,7 @@ const nodeShutDown = ['node-lost', 'its node was shut down'] as const;
 const outOfMemory = ['out-of-memory', 'its main process was killed for memory'] as const;
 const deleted = ['removed', 'its Pod is being deleted'] as const;
 const over = ['unknown', 'its main process ended'] as const;
-const evicted = ['evicted', 'the kubelet evicted its Pod'] as const;
+const evicted = ['evicted', 'its Pod was evicted'] as const;
 const outOfDisk = ['out-of-disk', 'its Pod exceeded its limit of disk'] as const;
 
 /** The reasons of a Pod that ended, with what they are evidence of. */

@@ -16,7 +16,7 @@ import { createCarriedChanges } from './carried-changes.ts';
 import { apiStatus, type Cluster, callApi, openCluster, orIfMissing, unmade } from './client.ts';
 import { type Connection, connect } from './connection.ts';
 import { describeCluster } from './describe.ts';
-import { arrivalOf, lossOf } from './explain.ts';
+import { arrivalOf, lossOf, tooLate } from './explain.ts';
 import { describePod, infoOf, labelValue, podName, sandboxName, stackLabel } from './pod.ts';
 import { createPodChanges, type FollowedPod, type PodChanges } from './pod-changes.ts';
 import { ensureNoNetwork } from './rights.ts';
@@ -194,10 +194,7 @@ class KubernetesProvider implements SandboxProvider {
       }
       const arrival = arrivalOf(pod ?? created, spec.image);
       if ('failure' in arrival) throw arrival.failure;
-      if (Date.now() > deadlineMs) {
-        const text = `the Pod of sandbox ${spec.name} did not run within ${this.#settings.scheduleSec} s; add nodes, or lower TEMPER_CAPACITY`;
-        throw new SandboxFailure('SandboxUnavailable', text, { evidence: arrival.waitsFor ?? 'no reason given' });
-      }
+      if (Date.now() > deadlineMs) throw tooLate(pod ?? created, spec, this.#settings.scheduleSec, arrival.waitsFor);
       pod = await this.#nextState(spec.name, pod ?? created, followed, { deadlineMs, signal });
     }
   }

@@ -101,10 +101,11 @@ export async function bringUp(): Promise<void> {
   }
 }
 
-/** Starts a registry in the node that has no image `absent/…`, and asks for an account for `private/…`. */
+/** Starts a registry in the node that has no image `absent/…`, refuses `private/…`, and never answers for `silent/…`. */
 export async function startRegistry(): Promise<AsyncDisposable & { readonly address: string }> {
   const script = `
     const server = require('node:http').createServer(({ url }, response) => {
+      if (url.includes('/silent/')) return;
       response.writeHead(url.includes('/private/') ? 403 : url === '/v2/' ? 200 : 404).end();
     });
     server.listen(0, '127.0.0.1', () => console.log(server.address().port));

@@ -26,3 +26,27 @@ it('tells why a Pod has failed, also one that is being deleted at that moment', 
   assert.equal(lossIn(failed({ reason: 'Error', deleted: true })), 'removed');
   assert.equal(lossIn(failed({ reason: 'OOMKilled', deleted: true })), 'out-of-memory');
 });
+
+it('tells the loss of a node from a workload that is more urgent and from one that needed its resources', () => {
+  const ended = (status: Readonly<V1Pod['status']>): V1Pod => ({
+    metadata: { uid: 'one' },
+    ...(status && { status: { phase: 'Failed', ...status } }),
+  });
+  const target = (reason: string) => ({ conditions: [{ type: 'DisruptionTarget', status: 'True', reason }] });
+  const cases = [
+    ['node-lost', { reason: 'NodeLost' }],
+    ['node-lost', { reason: 'NodeShutdown' }],
+    // The kubelet of a node that shuts down in order.
+    ['node-lost', { reason: 'Terminated', message: 'Pod was terminated in response to imminent node shutdown.' }],
+    ['node-lost', target('DeletionByTaintManager')],
+    ['node-lost', target('DeletionByPodGC')],
+    ['preempted', { reason: 'Preempting' }],
+    ['preempted', target('PreemptionByScheduler')],
+    ['evicted', { reason: 'Evicted', message: 'The node was low on resource: memory.' }],
+    ['evicted', target('EvictionByEvictionAPI')],
+    ['out-of-disk', { reason: 'Evicted', message: 'Usage of EmptyDir volume "d" exceeds the limit "64Mi".' }],
+    ['deadline', { reason: 'DeadlineExceeded' }],
+  ] as const;
+  for (const [loss, status] of cases)
+    assert.equal(lossOf('sandbox', 'one', ended(status))?.loss, loss, JSON.stringify(status));
+});

@@ -35,6 +35,13 @@ describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
     return { name, image: taskImage, labels, ...limits, workdir: '/workspace', mounts: [], ...changes };
   };
 
+  /** Keeps a Pod's last words until they are read, however busy the machine is. */
+  const keep = (name: string, finalizers: readonly string[]) => {
+    const body = { metadata: { finalizers } };
+    const merge = setHeaderOptions('Content-Type', PatchStrategy.MergePatch);
+    return core.patchNamespacedPod({ namespace, name, body }, merge);
+  };
+
   it('names a Pod deleted by hand as removed', async () => {
     const sandbox = await provider.ensure(specOf('deleted'), signal);
     const running = sandbox.exec({ ...foreground, timeoutMs: 60_000, argv: ['sleep', '60'] }, signal);
@@ -52,6 +59,16 @@ describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
       return sandbox.exec({ ...foreground, timeoutMs: 60_000, argv: ['sleep', '60'] }, signal);
     };
     await assert.rejects(run, { type: 'SandboxLost', loss: 'deadline', message: /DeadlineExceeded/ });
+  });
+
+  it('names the eviction of its Pod, as when its node is drained', async () => {
+    const sandbox = await provider.ensure(specOf('evicted'), signal);
+    const running = sandbox.exec({ ...foreground, timeoutMs: 60_000, argv: ['sleep', '60'] }, signal);
+    const lost = assert.rejects(running, { type: 'SandboxLost', loss: 'evicted', message: /its Pod was evicted/ });
+    await keep('evicted', ['temper.test/read']);
+    const eviction = { metadata: { name: 'evicted', namespace } };
+    await core.createNamespacedPodEviction({ namespace, name: 'evicted', body: eviction });
+    await lost.finally(() => keep('evicted', []));
   });
 
   it("counts the eviction of a Pod that passed its own limit of disk as the agent's doing", async () => {
@@ -109,7 +126,13 @@ describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
       const message = new RegExp(`image of programs ${programs}; correct TEMPER_KUBERNETES_PROGRAMS`);
       return assert.rejects(without, { type: 'SandboxUnavailable', message }, name);
     });
-    await Promise.all([...ofTasks, ...ofPrograms]);
+    // The Pod has a node, so that more nodes would not help.
+    const slow = open({ scheduleSec: 15 }).ensure(
+      specOf('slow', { image: `${served.address}/silent/image:1` }),
+      signal,
+    );
+    const message = /^node .* did not start the Pod of sandbox slow within 15 s, and may still pull .*silent\/image:1/;
+    await Promise.all([...ofTasks, ...ofPrograms, assert.rejects(slow, { type: 'ImageUnavailable', message })]);
   });
 
   it('names the preemption of its Pod', async () => {
@@ -117,15 +140,11 @@ describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
     const memoryMb = Math.floor(Number.parseInt(items[0]?.status?.allocatable?.memory ?? '', 10) / 1024 / 2) + 1;
     const reserving = open({ requests: 1 });
     const sandbox = await reserving.ensure(specOf('preempted', { cpus: 0.1, memoryMb }), signal);
-    // It keeps the Pod's last words until they are read, however busy the machine is.
-    const keep = (finalizers: readonly string[]) => {
-      const body = { metadata: { finalizers } };
-      const merge = setHeaderOptions('Content-Type', PatchStrategy.MergePatch);
-      return core.patchNamespacedPod({ namespace, name: 'preempted', body }, merge);
-    };
-    await keep(['temper.test/read']);
+    await keep('preempted', ['temper.test/read']);
     const running = sandbox.exec({ ...foreground, timeoutMs: 120_000, argv: ['sleep', '100'] }, signal);
-    const lost = assert.rejects(running, { type: 'SandboxLost', loss: 'preempted' }).finally(() => keep([]));
+    const lost = assert
+      .rejects(running, { type: 'SandboxLost', loss: 'preempted' })
+      .finally(() => keep('preempted', []));
     const name = `urgent-${process.pid}`;
     await scheduling.createPriorityClass({ body: { metadata: { name }, value: 1000 } });
     after(() => scheduling.deletePriorityClass({ name }));
