@@ -7,6 +7,8 @@ import type { Size } from './grid.ts';
 /** A shell at a terminal. */
 export interface Pty {
   write(text: string): void;
+  /** Writes what the terminal answers to a program. Answers that come too often are dropped. */
+  answer(text: string): void;
   /** Whether the shell has ended. */
   readonly ended: boolean;
   /** Ends the shell's terminal. */
@@ -36,6 +38,12 @@ command -v script >/dev/null && SHELL=/bin/sh exec script -qfc "$1" /dev/null
 command -v python3 >/dev/null && exec python3 -c 'import pty, sys; pty.spawn(["/bin/sh", "-c", sys.argv[1]])' "$1"
 echo 'expected script or python3 in the image, got neither'; exit 127
 `;
+
+/**
+ * Answers that are given at once, and then in a second: many more than programs ask for that read them. Answers that no program reads
+ * would fill the memory of `script`, which keeps all of its input until the terminal takes it.
+ */
+const answers = { atOnce: 1_000, perSec: 100 } as const;
 
 /** A pause after much output, so that a command that prints without end leaves the processor to others. */
 const pause = { bytes: 16_384, ms: 4 } as const;
@@ -78,9 +86,14 @@ export function startPty({ size, workdir, environment, directory, onData, onEnd 
   input.on('error', end);
   output.on('error', end);
   child.unref();
+  const mayAnswer = createAllowance(answers);
+  const write = (text: string): void => {
+    if (!ended) input.write(text);
+  };
   return {
-    write(text) {
-      if (!ended) input.write(text);
+    write,
+    answer(text) {
+      if (mayAnswer()) write(text);
     },
     get ended() {
       return ended;
@@ -90,6 +103,20 @@ export function startPty({ size, workdir, environment, directory, onData, onEnd 
 }
 
 const lastOutputMs = 50;
+
+/** Creates a function that says whether one more is allowed now, and counts it. */
+function createAllowance({ atOnce, perSec }: typeof answers): () => boolean {
+  let left: number = atOnce;
+  let countedMs = performance.now();
+  return () => {
+    const nowMs = performance.now();
+    left = Math.min(atOnce, left + ((nowMs - countedMs) / 1_000) * perSec);
+    countedMs = nowMs;
+    if (left < 1) return false;
+    left -= 1;
+    return true;
+  };
+}
 
 interface Ends {
   readonly input: number;

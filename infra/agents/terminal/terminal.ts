@@ -39,7 +39,7 @@ export async function openTerminal({ workdir, environment, directory }: Terminal
   let pty: Pty;
   const emulator: Emulator = createEmulator(size, {
     onScroll: (line) => view.keep(line),
-    onAnswer: (text) => pty.write(text),
+    onAnswer: (text) => pty.answer(text),
   });
 
   async function start(): Promise<void> {

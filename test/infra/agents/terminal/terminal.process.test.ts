@@ -86,6 +86,24 @@ describe('a terminal', () => {
     assert.match(await type('q'), /[$#]$/);
   });
 
+  it('answers no more questions than programs ask that read the answers', async () => {
+    const script = `import os, select, termios, tty
+before = termios.tcgetattr(0)
+tty.setraw(0)
+for _ in range(30):
+    asked = b'\\033[6n' * 1000
+    while asked: asked = asked[os.write(1, asked):]
+got = 0
+while select.select([0], [], [], 1)[0]: got += len(os.read(0, 65536))
+termios.tcsetattr(0, termios.TCSANOW, before)
+print('answered', got, 'bytes')`;
+    await writeFile(join(home, 'ask.py'), script);
+    const seen = await typeUntil('python3 ask.py\n', /answered \d+ bytes/);
+    const answered = Number(/answered (\d+) bytes/.exec(seen)?.[1]);
+    // All answers are 180,000 bytes or more.
+    assert.ok(answered >= 6_000 && answered < 90_000, `${answered} bytes`);
+  });
+
   it('interrupts a command that prints without end', async () => {
     await type('yes\n', 300);
     assert.match(await type('C-c'), /\^C\n.*[$#]$/);
