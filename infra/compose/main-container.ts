@@ -1,7 +1,7 @@
 import type { ServiceHealthCheck } from '../sandbox/service.ts';
 import { healthCheckOf } from './health-check.ts';
 import { type ContainerLimits, limitsOf, requireSharedMemory } from './limits.ts';
-import { type Mount, type Mounted, readMounts } from './mounts.ts';
+import { type Mount, type Mounted, readMounts, requireApart } from './mounts.ts';
 import type { Service } from './schema.ts';
 import { type Reading, requireOnly, variablesOf } from './values.ts';
 
@@ -47,6 +47,7 @@ export function readMain(container: Service, reading: Reading): MainContainer & 
   const { fill, reject } = reading;
   requireSharedMemory(container, fill, reject);
   const { mounts, volumes, tmpfs } = readMounts(container.volumes, reading);
+  requireApart(volumes, reading);
   if (tmpfs.length > 0) throw reject('volumes', 'no directories in memory', tmpfs.join(', '));
   return {
     ...imageOf(container, reading),

@@ -1,5 +1,6 @@
 import { posix } from 'node:path';
 import { z } from 'zod';
+import { ownPaths } from '../sandbox/changes.ts';
 import type { Reading } from './values.ts';
 
 /** A file or directory of the task's own folder that a compose file mounts. */
@@ -89,6 +90,20 @@ function inOneLine(volume: string): z.output<typeof written> | null {
   if (source === '' || given.some((option) => !options.includes(option))) return null;
   return { type: 'bind', source, target, read_only: given.includes('ro') };
 }
+
+/**
+ * Rejects a volume of the main container at, above or below a path that temper fills itself: a service could change there what
+ * the tests and the keeper rely on.
+ */
+export function requireApart(volumes: readonly Volume[], { reject }: Pick<Reading, 'reject'>): void {
+  for (const { name, target } of volumes) {
+    const own = ownPaths.find((path) => isIn(path, target) || isIn(target, path));
+    if (own !== undefined)
+      throw reject('volumes', `no volume at ${own}, which temper uses`, `"${name ?? ''}:${target}"`);
+  }
+}
+
+const isIn = (path: string, directory: string): boolean => path === directory || path.startsWith(`${directory}/`);
 
 /** Rejects a volume of the main container that no other container has, which is a directory of its own image. */
 export function requireShared(

@@ -86,7 +86,8 @@ export function createDockerProvider({
     }, signal);
     const { beside } = spec;
     if (beside !== undefined) {
-      await ensureServices(docker, { id, spec: { ...spec, beside }, runtime: settings.runtime }, creations, signal);
+      const container = { id, spec: { ...spec, beside }, runtime: settings.runtime };
+      await ensureServices(docker, container, { creations, bytesBeside }, signal);
     }
     if (adopt) await adoptWorkdir(createContainerShell(docker, { name: spec.name, id }), spec, signal);
     const stored = { ...spec, ...(beside && { services: true as const }) };

@@ -11,6 +11,8 @@ const megabyte = 2 ** 20;
 const nanosecondsPerMs = 1_000_000;
 const pids = 512;
 const retries = 10;
+/** The shortest pause between two checks of a service. Each check is a command that the daemon starts, on the host's CPU. */
+const leastIntervalNs = 1_000 * nanosecondsPerMs;
 /** The size of a service's log, of which only the end is read. */
 const logSize = '4m';
 
@@ -41,7 +43,11 @@ export interface SandboxContainer {
  * Describes the container of a service. It shares the loopback device of the sandbox, which has no other, and is root without
  * more rights than a sandbox whose task asks for root.
  */
-export function serviceOptions({ id, spec, runtime }: SandboxContainer, service: SandboxService) {
+export function serviceOptions(
+  { id, spec, runtime }: SandboxContainer,
+  service: SandboxService,
+  ofImage: ImageHealthCheck,
+) {
   const { entrypoint, command, workdir, user, env, healthCheck, volumes, tmpfs, restarts } = service;
   const anonymous = volumes.filter(({ name }) => name === null).map(({ target }) => [target, {}] as const);
   return {
@@ -55,7 +61,7 @@ export function serviceOptions({ id, spec, runtime }: SandboxContainer, service:
     Env: Object.entries(env).map(([name, value]) => `${name}=${value}`),
     Tty: service.tty,
     OpenStdin: service.stdin,
-    ...(healthCheck !== null && { Healthcheck: healthCheckOf(healthCheck) }),
+    ...((healthCheck !== null || ofImage !== undefined) && { Healthcheck: healthCheckOf(healthCheck ?? {}, ofImage) }),
     Volumes: Object.fromEntries(anonymous),
     HostConfig: {
       NetworkMode: `container:${id}`,
@@ -77,10 +83,24 @@ export function serviceOptions({ id, spec, runtime }: SandboxContainer, service:
   };
 }
 
-const healthCheckOf = (check: ServiceHealthCheck): Docker.HealthConfig => ({
-  ...(check.test !== undefined && { Test: [...check.test] }),
-  ...(check.intervalMs !== undefined && { Interval: check.intervalMs * nanosecondsPerMs }),
-  ...(check.timeoutMs !== undefined && { Timeout: check.timeoutMs * nanosecondsPerMs }),
-  ...(check.startPeriodMs !== undefined && { StartPeriod: check.startPeriodMs * nanosecondsPerMs }),
-  ...(check.retries !== undefined && { Retries: check.retries }),
-});
+/** The health check of a service's image, as the daemon describes it; undefined if it has none. */
+export type ImageHealthCheck = Docker.HealthConfig | undefined;
+
+/** Describes the check of a service. What it leaves out is the image's. */
+function healthCheckOf(check: ServiceHealthCheck, ofImage: ImageHealthCheck = {}): Docker.HealthConfig {
+  const intervalNs = check.intervalMs === undefined ? ofImage.Interval : check.intervalMs * nanosecondsPerMs;
+  const interval = slowed(intervalNs);
+  const startInterval = slowed(ofImage.StartInterval);
+  return {
+    ...(check.test !== undefined && { Test: [...check.test] }),
+    ...(interval !== undefined && { Interval: interval }),
+    ...(startInterval !== undefined && { StartInterval: startInterval }),
+    ...(check.timeoutMs !== undefined && { Timeout: check.timeoutMs * nanosecondsPerMs }),
+    ...(check.startPeriodMs !== undefined && { StartPeriod: check.startPeriodMs * nanosecondsPerMs }),
+    ...(check.retries !== undefined && { Retries: check.retries }),
+  };
+}
+
+/** Returns an interval that is not too short; undefined, which 0 means, too, stays the daemon's own. */
+const slowed = (intervalNs: number | undefined): number | undefined =>
+  intervalNs === undefined || intervalNs === 0 ? undefined : Math.max(leastIntervalNs, intervalNs);

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import { pack } from 'tar-stream';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
@@ -10,9 +11,16 @@ import type { SandboxSpec } from '../sandbox.ts';
 import type { SandboxService } from '../service.ts';
 import { createOrFind } from './create-container.ts';
 import { callDaemon, daemonStatus, explainLoss, orIfMissing } from './daemon.ts';
+import type { BytesBeside } from './disk-beside.ts';
 import { requireFreePorts } from './free-ports.ts';
 import { exists } from './image-facts.ts';
-import { labelsBeside, nameBeside, type SandboxContainer, serviceOptions } from './service-options.ts';
+import {
+  type ImageHealthCheck,
+  labelsBeside,
+  nameBeside,
+  type SandboxContainer,
+  serviceOptions,
+} from './service-options.ts';
 import { awaitService, readyMs, type StartedService } from './service-state.ts';
 import { createContainerShell } from './shell.ts';
 
@@ -27,6 +35,12 @@ export async function ensureVolumes(docker: Docker, spec: SandboxSpec): Promise<
   }
 }
 
+/** The parts of a provider that services need. */
+export interface ServiceMeans {
+  readonly creations: Limiter;
+  readonly bytesBeside: BytesBeside;
+}
+
 /**
  * Gets or creates the services of a sandbox, each after those that it depends on, and waits until all are ready. Throws
  * SetupFailed for one that fails: nothing but the task itself has run by then.
@@ -34,7 +48,7 @@ export async function ensureVolumes(docker: Docker, spec: SandboxSpec): Promise<
 export async function ensureServices(
   docker: Docker,
   sandbox: SandboxContainer,
-  creations: Limiter,
+  { creations, bytesBeside }: ServiceMeans,
   signal: AbortSignal,
 ): Promise<void> {
   const deadlineMs = Date.now() + readyMs;
@@ -64,13 +78,39 @@ export async function ensureServices(
     started.set(service.name, starting);
     return ready(starting);
   });
+  const over = new AbortController();
+  watchDisk(sandbox.spec, bytesBeside, AbortSignal.any([ending, over.signal])).catch((error: unknown) =>
+    failure.abort(error),
+  );
   // Nothing may still be created when the caller removes the sandbox.
   await Promise.allSettled(all);
+  over.abort();
   signal.throwIfAborted();
   failure.signal.throwIfAborted();
   const { id, spec } = sandbox;
   await requireFreePorts(createContainerShell(docker, { name: spec.name, id }), signal);
 }
+
+/** The pause between two measurements of what services write while they start. */
+const diskPauseMs = 2_000;
+
+/** Throws SetupFailed once services have written more than their sandbox may; a host that starts them has no other watch yet. */
+async function watchDisk(
+  { name, diskMb }: SandboxContainer['spec'],
+  bytesBeside: BytesBeside,
+  over: AbortSignal,
+): Promise<void> {
+  while (await pause(diskPauseMs, over)) {
+    const usedMb = (await bytesBeside(name)) / 2 ** 20;
+    if (usedMb <= diskMb || over.aborted) continue;
+    const used = `${Math.round(usedMb)} MB of disk before they were ready`;
+    const text = `the services of the task wrote ${used}, more than the ${diskMb} MB of its sandbox; raise storage_mb`;
+    throw new TemperFailure('SetupFailed', text);
+  }
+}
+
+/** Waits, and returns whether the wait was not cut short. */
+const pause = (ms: number, signal: AbortSignal): Promise<boolean> => delay(ms, true, { signal }).catch(() => false);
 
 /** Gets or creates the container of a service, and starts it. */
 async function ensureService(
@@ -79,7 +119,7 @@ async function ensureService(
   service: SandboxService,
 ): Promise<Docker.Container> {
   const { spec } = sandbox;
-  const options = serviceOptions(sandbox, service);
+  const options = serviceOptions(sandbox, service, await imageHealthCheck(docker, service));
   const container = docker.getContainer(options.name);
   const make = () =>
     createOrFind(docker, options).catch((error: unknown) => {
@@ -102,6 +142,12 @@ async function ensureService(
     throw (await explainLoss(docker, spec.name, sandbox.id)) ?? unstartable(service, error);
   });
   return container;
+}
+
+/** Returns the check of a service's image. An image that is missing is reported when the container is made. */
+async function imageHealthCheck(docker: Docker, { image }: SandboxService): Promise<ImageHealthCheck> {
+  const info = await callDaemon(() => docker.getImage(image).inspect()).catch(orIfMissing);
+  return info?.Config.Healthcheck ?? undefined;
 }
 
 /** Copies the task's files into a container that has not started. */

@@ -152,6 +152,10 @@ const refused: readonly (readonly [string, RegExp])[] = [
     'main: {volumes: ["own:/own"]}\n  db: {image: a}',
     /services\.main\.volumes: expected .* that a further service has, too, got "own:\/own"/,
   ],
+  ...['/.temper', '/.temper/claims', '/logs', '/tests/', '/dev/shm'].map((target): readonly [string, RegExp] => [
+    `main: {volumes: ["own:${target}"]}\n  db: {image: a, volumes: ["own:/own"]}`,
+    /services\.main\.volumes: expected no volume at \/\S+, which temper uses, got "own:\/[.a-z/]+"/,
+  ]),
 ];
 for (const [services, message] of refused) {
   it(`refuses ${services.replaceAll(/\s+/g, ' ')} by its field`, () => {

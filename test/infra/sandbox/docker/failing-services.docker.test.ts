@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
+import { serviceOptions } from '../../../../infra/sandbox/docker/service-options.ts';
 import type { SandboxService } from '../../../../infra/sandbox/service.ts';
 import { createServiceSandboxes, service, url } from '../../../helpers/sandbox/services.ts';
 import { until } from '../../../helpers/until.ts';
@@ -69,6 +70,40 @@ describe('services beside a docker sandbox that do not do as they should', () =>
     const sandbox = await provider.ensure(specOf('disk', [filler]), signal);
     const { usedMb } = await sandbox.diskUsage();
     assert.ok(usedMb >= 50, `${usedMb} MB`);
+  });
+
+  it('fail the set-up of the task if they fill the disk while they start', async () => {
+    const filler = service('filler', {
+      command: ['sh', '-c', 'head -c 90M /dev/zero >/kept/filled; sleep 1000'],
+      healthCheck: { test: ['CMD', 'false'], retries: 10_000 },
+      volumes: [{ name: null, target: '/kept', readOnly: false }],
+    });
+    const message = /the services of the task wrote \d+ MB of disk before they were ready, more than the 64 MB/;
+    await assert.rejects(provider.ensure(specOf('full', [filler]), signal), { type: 'SetupFailed', message });
+  });
+
+  it('are checked at most once a second, whatever the task or their image asks for', async (t) => {
+    const made = await docker.createContainer({ Image: service('x', {}).image });
+    const changes = 'HEALTHCHECK --interval=1ms CMD true';
+    const { Id: image } = await made.commit({ changes });
+    t.after(() => docker.getImage(image).remove());
+    await made.remove();
+    const command = ['sleep', '1000'];
+    const fast = service('fast', { command, healthCheck: { test: ['CMD', 'true'], intervalMs: 1 } });
+    const slow = service('slow', { command, healthCheck: { test: ['CMD', 'true'], intervalMs: 1_500 } });
+    const spec = specOf('checked', [fast, slow, service('by-image', { command, image })]);
+    const { name } = await provider.ensure(spec, signal);
+    const checkOf = async (one: string) => (await docker.getContainer(`${name}.${one}`).inspect()).Config.Healthcheck;
+    assert.equal((await checkOf('fast'))?.Interval, 1e9);
+    assert.equal((await checkOf('slow'))?.Interval, 1.5e9);
+    const { Test, Interval } = (await checkOf('by-image')) ?? {};
+    assert.deepEqual([Test, Interval], [['CMD-SHELL', 'true'], 1e9]);
+    // Older daemons know no interval of the start.
+    const { beside } = spec;
+    assert.ok(beside !== undefined);
+    const asked = serviceOptions({ id: 'x', spec: { ...spec, beside }, runtime: '' }, slow, { StartInterval: 1e6 });
+    assert.deepEqual(asked.Healthcheck, { Test: ['CMD', 'true'], Interval: 1.5e9, StartInterval: 1e9 });
+    await provider.remove(name);
   });
 
   it('are lost with their sandbox, and not the fault of the task, if they are ended from outside', async () => {
