@@ -18,7 +18,8 @@ const verdictKinds: Readonly<Record<Verdict['kind'], string>> = {
 };
 
 const exposures: Readonly<Record<Exposure, string>> = {
-  'same-sandbox': "The tests run in the agent's own sandbox, where whatever the agent left may change them.",
+  'same-sandbox':
+    "The tests run in the agent's own sandbox, where whatever the agent left there and in its services may change them.",
   snapshot: 'The tests run in a fresh sandbox that holds all that the agent changed in its own, such as programs.',
   'in-process': 'The code under test is loaded into the process that reports its results.',
   'same-account': "The task's own script decides how the code runs, at best as a program under the script's account.",

@@ -8,7 +8,7 @@ import type { Resolution } from './resolution.ts';
  *
  * - `in-process`: it is loaded into the process that reports the results, and can make that process report anything
  * - `same-account`: the task's own script decides how it runs; at best in a separate process under the script's account
- * - `same-sandbox`: the tests run in the agent's own sandbox, where whatever it left anywhere may change them
+ * - `same-sandbox`: the tests run in the agent's own sandbox, where whatever it left anywhere, also in services, may change them
  * - `snapshot`: the tests run in a fresh sandbox that holds all that it changed in its own, such as programs
  * - `other-account`: its processes run under another account, and the tests' account can't read the workspace
  */
