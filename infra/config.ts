@@ -102,6 +102,8 @@ export interface Config extends ListenSettings {
   readonly paths: Paths;
   /** Reads the stack's keys, which are secrets; null: they are in the home. */
   readonly stackKeys: (() => Promise<StackKeys>) | null;
+  /** The files with secrets that this machine may have. */
+  readonly keyFiles: readonly string[];
   /** The place of the state that all processes of the stack share. */
   readonly store: StorePlace;
   /**
@@ -137,8 +139,7 @@ export function readConfig(source: Environment = process.env): Config {
   const env = parsed.data;
   const usual = isRemote(env.TEMPER_SANDBOX) ? remoteWork : localWork();
   const home = resolve(env.TEMPER_HOME ?? join(env.XDG_STATE_HOME ?? join(homedir(), '.local/state'), 'temper'));
-  const listening = listenFrom(env);
-  const host = hostFrom(env);
+  const [listening, host] = [listenFrom(env), hostFrom(env)];
   const paths = pathsOf(home, host);
   const checkpoints = env.TEMPER_CHECKPOINTS ?? join(paths.policy, 'checkpoints');
   return {
@@ -185,10 +186,16 @@ export function readConfig(source: Environment = process.env): Config {
     cacheDir: join(env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'temper'),
     paths,
     stackKeys: stackKeysFrom(env),
+    keyFiles: keyFilesOf(env, paths),
     store: storeFrom(env, home, source),
     env: { ...source },
   };
 }
+
+const keyFilesOf = (env: z.output<typeof environment>, { stackKey }: Paths): readonly string[] =>
+  [env.TEMPER_STACK_KEY_FILE ?? stackKey, env.TEMPER_LISTEN_KEY, env.E2B_API_KEY_FILE].filter(
+    (one) => one !== undefined,
+  );
 
 /** A module of the operator's: a path becomes absolute, and the name of a package stays. */
 const moduleFrom = (named: string): string => (/^\.{0,2}\//.test(named) ? resolve(named) : named);

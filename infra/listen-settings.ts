@@ -1,7 +1,7 @@
-import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import { z } from 'zod';
-import { port, setting, wholeNumber } from './setting.ts';
+import { readKeyFile } from './key-file.ts';
+import { port, setting, text, wholeNumber } from './setting.ts';
 
 const address = () => z.ipv4({ error: 'expected an IPv4 address, such as 0.0.0.0' }).default('127.0.0.1');
 
@@ -30,12 +30,12 @@ export const listenVariables = {
     'none',
   ),
   TEMPER_LISTEN_CERT: setting(
-    z.string().min(1).optional(),
+    text().optional(),
     "file with the certificate of what listens beyond the loopback address, with its chain, as PEM. It must have the names and addresses by which clients connect, that of `TEMPER_ENGINE_URLS` of this machine's own processes included. Processes trust an authority of your own by Node's `NODE_EXTRA_CA_CERTS`",
     'none',
   ),
   TEMPER_LISTEN_KEY: setting(
-    z.string().min(1).optional(),
+    text().optional(),
     'file with the private key of that certificate, as PEM, which only the account of the stack may read',
     'none',
   ),
@@ -90,7 +90,10 @@ function tlsFrom(certFile: string | undefined, keyFile: string | undefined): Lis
     );
   }
   return async () => {
-    const tls = { cert: await pem('TEMPER_LISTEN_CERT', certFile), key: await pem('TEMPER_LISTEN_KEY', keyFile) };
+    const tls = {
+      cert: await readKeyFile('TEMPER_LISTEN_CERT', certFile),
+      key: await readKeyFile('TEMPER_LISTEN_KEY', keyFile),
+    };
     try {
       createSecureContext(tls);
     } catch (cause) {
@@ -102,11 +105,4 @@ function tlsFrom(certFile: string | undefined, keyFile: string | undefined): Lis
     }
     return tls;
   };
-}
-
-async function pem(variable: string, path: string): Promise<string> {
-  return await readFile(path, 'utf8').catch((cause: NodeJS.ErrnoException) => {
-    const advice = `name a file that the account of the stack may read, or listen on 127.0.0.1`;
-    throw new Error(`${variable}: expected a PEM file, cannot read ${path} (${cause.code}); ${advice}`, { cause });
-  });
 }

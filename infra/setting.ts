@@ -11,6 +11,11 @@ export function setting<Schema extends z.ZodType>(
   return schema.meta({ description, derivedDefault });
 }
 
+/** A text that is not empty. */
+export function text() {
+  return z.string().min(1, { error: 'expected some text; unset the variable to have its default' });
+}
+
 export function wholeNumber(min: number, max: number) {
   const bounds = max === Number.MAX_SAFE_INTEGER ? `from ${min}` : `from ${min} to ${max}`;
   const error = `expected a whole number ${bounds}`;

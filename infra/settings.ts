@@ -7,8 +7,8 @@ import { networkVariables } from './network-settings.ts';
 import { openEnvVariables } from './openenv-settings.ts';
 import { e2bVariables } from './sandbox/e2b/variables.ts';
 import { kubernetesVariables } from './sandbox/kubernetes/variables.ts';
-import { list, port, setting, wholeNumber } from './setting.ts';
-import { parseS3Address } from './store/s3/place.ts';
+import { list, port, setting, text, wholeNumber } from './setting.ts';
+import { parseS3Address, s3AddressForm } from './store/s3/place.ts';
 import { taskVariables } from './task-settings.ts';
 
 /**
@@ -25,7 +25,7 @@ export const environment = z.object({
   TEMPER_STORE: setting(
     z
       .string()
-      .refine((value) => parseS3Address(value) !== null, { error: 'expected s3://bucket or s3://bucket/prefix' })
+      .refine((value) => parseS3Address(value) !== null, { error: `expected ${s3AddressForm}` })
       .optional(),
     "bucket and folder, `s3://bucket/prefix`, for what all processes of the stack share: blobs, records, cached verdicts, quarantine, the trainer's journal. Credentials are found as by every AWS tool: variables, profile, role of the container or machine",
     'the home',
@@ -39,7 +39,7 @@ export const environment = z.object({
     'AWS, or the value of `AWS_ENDPOINT_URL`',
   ),
   TEMPER_STORE_REGION: setting(
-    z.string().min(1).optional(),
+    text().optional(),
     'region of the bucket',
     'that of `AWS_REGION` or the profile; `us-east-1` with an endpoint',
   ),
@@ -49,7 +49,7 @@ export const environment = z.object({
     '`on` if `TEMPER_STORE_ENDPOINT` is set, else `off`',
   ),
   TEMPER_JOURNALS: setting(
-    z.string().min(1).optional(),
+    text().optional(),
     'directory on a volume that all hosts mount, for the journals of turns; each host has a directory of its name in it. When a host is lost, another one that shares the directory [adopts](../guides/hosts.md#adoption) its rollouts whose sandboxes outlive it. Change it only while no rollout runs',
     '`gateway/journals` in the home; no host adopts',
   ),
@@ -73,12 +73,12 @@ export const environment = z.object({
     '`TEMPER_HOST_LOST_AFTER` and 420 seconds: `600`',
   ),
   TEMPER_STACK_KEY: setting(
-    z.string().min(1).optional(),
+    text().optional(),
     'key that all hosts of the stack share, at least 64 hexadecimal digits: the secrets of its sessions are derived from it. To change it, give the new key before the old one, separated by a comma, until the sessions of the old one have ended',
     '`TEMPER_STACK_KEY_FILE`, else `stack.key` in the home, which is created',
   ),
   TEMPER_STACK_KEY_FILE: setting(
-    z.string().min(1).optional(),
+    text().optional(),
     'file with that key, or with several, one per line, the newest first',
     'none',
   ),
@@ -206,7 +206,7 @@ export const environment = z.object({
   ),
   ...openEnvVariables,
   TEMPER_PRICES: setting(
-    z.string().min(1).optional(),
+    text().optional(),
     'file with the prices of tokens, sandboxes, evaluations and the trainer, by which `temper show` and the report state costs in money',
     'none',
   ),

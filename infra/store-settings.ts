@@ -1,5 +1,5 @@
-import { readFile } from 'node:fs/promises';
 import type { z } from 'zod';
+import { readKeyFile } from './key-file.ts';
 import type { environment } from './settings.ts';
 import { parseKeys, type StackKeys } from './stack.ts';
 import { parseS3Address } from './store/s3/place.ts';
@@ -36,5 +36,5 @@ export function stackKeysFrom({
     throw new Error('expected TEMPER_STACK_KEY or TEMPER_STACK_KEY_FILE, got both; unset one of them');
   }
   if (text !== undefined) return async () => parseKeys(text, 'TEMPER_STACK_KEY');
-  return file === undefined ? null : async () => parseKeys(await readFile(file, 'utf8'), file);
+  return file === undefined ? null : async () => parseKeys(await readKeyFile('TEMPER_STACK_KEY_FILE', file), file);
 }

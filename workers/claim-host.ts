@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Host } from '../activities/host/host.ts';
 import type { Config } from '../infra/config.ts';
-import { claimHost, type HostFacts } from '../infra/hosts/claim.ts';
+import { claimHost, type HostFacts, watchText } from '../infra/hosts/claim.ts';
 import { createLease, type HeldLease } from '../infra/hosts/lease.ts';
 import { leaseMsOf } from '../infra/hosts/lease-times.ts';
 import { readMachineId } from '../infra/hosts/machine.ts';
@@ -34,12 +34,7 @@ export async function claimName({ config, host, hosts, lease, log }: HostContext
       leaseMs: leaseMsOf(watchMs),
       watchMs,
       facts: (await readFacts(host))(),
-      onWatch: ({ machine, renewedAt }) =>
-        log.warn(
-          { machine, renewedAt },
-          `the host name ${host.name} belongs to another machine; this one takes it over if that one shows no sign of life ` +
-            `for ${watchMs / 1000} s. \`temper host forget ${host.name}\` ends the wait`,
-        ),
+      onWatch: ({ machine, renewedAt }) => log.warn({ machine, renewedAt }, watchText(host.name, watchMs)),
     },
     signal,
   );

@@ -72,13 +72,7 @@ export function createEnginePools(
   return {
     async find(name) {
       if (name === defaultPool) return first;
-      const pools = await readOperatorFile(path, 'a JSON object of pools by their names', file);
-      const found = Object.hasOwn(pools, name) ? pools[name] : undefined;
-      if (found === undefined) {
-        const names = [defaultPool, ...Object.keys(pools)].join(', ');
-        throw invalid(`pool: expected one of ${names}, got ${name}; add it to ${path}`);
-      }
-      const { apiKeyFrom, trainer, ...rest } = found;
+      const { apiKeyFrom, trainer, ...rest } = await readPool(path, name);
       return {
         ...rest,
         name,
@@ -96,6 +90,19 @@ export function createEnginePools(
       };
     },
   };
+}
+
+/** Refuses a name that neither is the pool of the environment nor in the operator's file. Throws InvalidInput, as `find` does. */
+export async function requirePool(path: string, name: string): Promise<void> {
+  if (name !== defaultPool) await readPool(path, name);
+}
+
+async function readPool(path: string, name: string): Promise<z.output<typeof about>> {
+  const pools = await readOperatorFile(path, 'a JSON object of pools by their names', file);
+  const found = Object.hasOwn(pools, name) ? pools[name] : undefined;
+  if (found !== undefined) return found;
+  const names = [defaultPool, ...Object.keys(pools)].join(', ');
+  throw invalid(`pool: expected one of ${names}, got ${name}; add it to ${path}`);
 }
 
 const invalid = (message: string): TemperFailure => new TemperFailure('InvalidInput', message);

@@ -72,6 +72,11 @@ async function watch(hosts: Hosts, claim: Claim, record: HostRecord, signal: Abo
   }
 }
 
+/** The sentence for an operator whose machine waits for a name, and how the wait is ended. */
+export const watchText = (host: string, watchMs: number): string =>
+  `the host name ${host} belongs to another machine; this one takes it over if that one shows no sign of life for ` +
+  `${watchMs / 1000} s. \`temper host forget ${host}\` ends the wait`;
+
 function usedTwice(host: string, { machine, renewedAt }: HostRecord): TemperFailure {
   return new TemperFailure(
     'InvalidInput',

@@ -2,17 +2,19 @@ import type { HostRecord, Hosts } from '../store/hosts.ts';
 
 const now = (): string => new Date().toISOString();
 
-/** Makes a host take no new work; the host learns of it with its next renewal. Returns null if there is no such host. */
+/** Makes a host take no new work; the host learns of it with its next renewal. A lost one stays as it is. Returns null if there is no such host. */
 export function drainHost(hosts: Hosts, host: string, reason: string): Promise<HostRecord | null> {
   return hosts.update(host, (record) => {
-    if (record === null || record.draining !== null) return record;
+    if (record === null || record.lost !== null || record.draining !== null) return record;
     return { ...record, draining: { since: now(), reason } };
   });
 }
 
-/** Makes a drained host take work again. Returns null if there is no such host. */
+/** Makes a drained host take work again. A lost one stays as it is. Returns null if there is no such host. */
 export function resumeHost(hosts: Hosts, host: string): Promise<HostRecord | null> {
-  return hosts.update(host, (record) => (record?.draining ? { ...record, draining: null } : record));
+  return hosts.update(host, (record) =>
+    record?.draining && record.lost === null ? { ...record, draining: null } : record,
+  );
 }
 
 /** Declares a generation of a host lost, for ever. A later one stays as it is. Returns null if there is no such host. */

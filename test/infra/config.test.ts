@@ -82,6 +82,20 @@ describe('readConfig', () => {
     assert.equal(listening('127.0.0.2').policyUrl, 'http://127.0.0.2:8700');
   });
 
+  it('says what to do about empty variables, a bucket that cannot exist and a key that cannot be read', async () => {
+    for (const name of ['TEMPER_JOURNALS', 'TEMPER_STORE_REGION', 'TEMPER_STACK_KEY', 'TEMPER_PRICES', 'E2B_API_KEY']) {
+      const empty = () => readConfig({ ...environment, [name]: '' });
+      assert.throws(empty, new RegExp(`${name}: expected some text; unset the variable .*, got ""`));
+    }
+    const short = () => readConfig({ ...environment, TEMPER_STORE: 's3://b/x' });
+    assert.throws(short, /with 3 to 63 of a-z, 0-9, "\." and "-" as the bucket, .* got "s3:\/\/b\/x"/);
+    const missing = readConfig({ ...environment, TEMPER_STACK_KEY_FILE: '/nofile' });
+    await assert.rejects(
+      missing.stackKeys?.() ?? assert.fail(),
+      /TEMPER_STACK_KEY_FILE: expected a file that this account may read, got \/nofile \(ENOENT\); correct/,
+    );
+  });
+
   it('takes a certificate with its own key alone, and says what is wrong with another', async () => {
     const lone = { ...environment, TEMPER_LISTEN_KEY: '/key' };
     assert.throws(() => readConfig(lone), /got only TEMPER_LISTEN_KEY; set TEMPER_LISTEN_CERT, too/);
@@ -89,7 +103,7 @@ describe('readConfig', () => {
       readConfig({ ...environment, TEMPER_LISTEN_CERT: cert, TEMPER_LISTEN_KEY: key }).listenTls?.();
     await assert.rejects(
       of('/nowhere.crt', '/key') ?? assert.fail(),
-      /TEMPER_LISTEN_CERT: .* cannot read \/nowhere\.crt \(ENOENT\)/,
+      /TEMPER_LISTEN_CERT: .* got \/nowhere\.crt \(ENOENT\)/,
     );
     const text = join(import.meta.dirname, 'config.test.ts');
     await assert.rejects(of(text, text) ?? assert.fail(), /expected a certificate and its own key as PEM, got/);

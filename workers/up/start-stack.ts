@@ -1,6 +1,9 @@
 import type { Client } from '@temporalio/client';
 import type { Config } from '../../infra/config.ts';
+import { watchText } from '../../infra/hosts/claim.ts';
+import { readMachineId } from '../../infra/hosts/machine.ts';
 import { openStackKeys } from '../../infra/stack.ts';
+import type { Hosts } from '../../infra/store/hosts.ts';
 import { type ClientConnection, connectClient } from '../../infra/temporal/connection.ts';
 import { registerSearchAttributes } from '../../infra/temporal/search-attributes.ts';
 import { temporalTarget } from '../../infra/temporal/temporal-target.ts';
@@ -72,9 +75,10 @@ export async function startStack(options: StartStack, signal: AbortSignal): Prom
 
   try {
     enter('starting');
-    const { objects } = await openState(config);
+    const { objects, hosts } = await openState(config);
     if (names.some((name) => kindsWithKey.includes(kindOf(name)))) await openStackKeys(config, objects);
     await requireFreePorts(config, names);
+    if (names.includes('host')) await warnOfWatch(config, hosts, progress);
     for (const phase of phases) {
       await parts.start(namesIn(phase), signal);
       // Register the search attributes before any worker starts: a workflow that sets an unknown one hangs.
@@ -96,6 +100,13 @@ export async function startStack(options: StartStack, signal: AbortSignal): Prom
       return closing;
     },
   };
+}
+
+/** Says that the host worker will wait for its name, whose log says so only there. */
+async function warnOfWatch({ host, hostLostAfterMs, paths }: Config, hosts: Hosts, say: (line: string) => void) {
+  const record = (await hosts.find(host))?.record ?? null;
+  if (record === null || record.lost !== null || record.machine === (await readMachineId(paths.machine))) return;
+  say(watchText(host, hostLostAfterMs));
 }
 
 /** The supervised parts of a stack. */

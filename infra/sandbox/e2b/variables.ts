@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
-import { setting, wholeNumber } from '../../setting.ts';
+import { setting, text, wholeNumber } from '../../setting.ts';
 import { LastingRefusal } from '../failure.ts';
 import type { E2bSettings } from './settings.ts';
 
@@ -22,7 +22,7 @@ export const e2bVariables = {
     'for `https://api.DOMAIN` each sandbox at DOMAIN; else `TEMPER_E2B_URL`',
   ),
   TEMPER_E2B_TEMPLATES: setting(
-    z.string().min(1).optional(),
+    text().optional(),
     'file with the templates of images, as a JSON object; an image that it does not name has one of its own name',
     '`e2b.json` in the home',
   ),
@@ -31,11 +31,11 @@ export const e2bVariables = {
     'longest time in hours that the account lets a sandbox live; a rollout that may take longer is refused',
   ),
   E2B_API_KEY: setting(
-    z.string().min(1).optional(),
+    text().optional(),
     'key of the account for `e2b` sandboxes; temper never writes it to a file',
     '`E2B_API_KEY_FILE`, else no such sandboxes',
   ),
-  E2B_API_KEY_FILE: setting(z.string().min(1).optional(), 'file with that key', 'none'),
+  E2B_API_KEY_FILE: setting(text().optional(), 'file with that key', 'none'),
 };
 
 type Values = z.output<z.ZodObject<typeof e2bVariables>> & { readonly TEMPER_CREATES: number };
@@ -58,11 +58,11 @@ export function e2bFrom(env: Values, home: string): E2bSettings | null {
 }
 
 async function readKey(file: string): Promise<string> {
-  const text = await readFile(file, 'utf8').catch((cause: unknown) => {
+  const content = await readFile(file, 'utf8').catch((cause: unknown) => {
     const evidence = errorMessage(cause);
     throw new LastingRefusal('E2B_API_KEY_FILE: expected a file that can be read; correct it', { cause, evidence });
   });
-  const key = text.trim();
+  const key = content.trim();
   if (key === '') throw new LastingRefusal(`E2B_API_KEY_FILE: expected a key in ${file}, got an empty file`);
   return key;
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { setting, wholeNumber } from '../../setting.ts';
+import { setting, text, wholeNumber } from '../../setting.ts';
 import type { KubernetesSettings } from './settings.ts';
 
 /** The environment variables of Kubernetes sandboxes. */
@@ -13,7 +13,7 @@ export const kubernetesVariables = {
     'no such sandboxes',
   ),
   TEMPER_KUBERNETES_PROGRAMS: setting(
-    z.string().min(1).default('temper-programs:latest'),
+    text().default('temper-programs:latest'),
     "image with the agents' programs, which the Pods mount; `infra/images/programs.ts` makes it",
   ),
   TEMPER_KUBERNETES_REQUESTS: setting(
@@ -29,7 +29,7 @@ export const kubernetesVariables = {
     'seconds that a Pod may wait for a node with room and for its image, before its stage fails and is retried',
   ),
   TEMPER_KUBERNETES_RUNTIME_CLASS: setting(
-    z.string().min(1).optional(),
+    text().optional(),
     'RuntimeClass of the Pods, such as one of gVisor or Kata',
     "the cluster's own runtime",
   ),

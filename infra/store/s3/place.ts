@@ -16,6 +16,10 @@ export interface S3Place extends S3Address {
   readonly pathStyle: boolean;
 }
 
+/** The form of an address, for a message. */
+export const s3AddressForm =
+  's3://bucket or s3://bucket/prefix, with 3 to 63 of a-z, 0-9, "." and "-" as the bucket, and folders of letters, digits, ".", "_" and "-"';
+
 /** Reads `s3://bucket/prefix`; null for any other text. */
 export function parseS3Address(text: string): S3Address | null {
   const [, bucket, prefix = ''] = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/(.*?))?\/?$/.exec(text) ?? [];

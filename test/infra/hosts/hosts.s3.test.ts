@@ -122,6 +122,15 @@ for (const [kind, open] of Object.entries(kinds)) {
       assert.deepEqual([host.lease.record?.draining, (await hosts.find('one'))?.record.draining], [null, null]);
       assert.equal(await drainHost(hosts, 'no-such-host', 'test'), null);
     });
+
+    it('takes no order for a host that was declared lost', async () => {
+      const hosts = await open();
+      await (await hostOn(hosts, 'a')).claim();
+      await drainHost(hosts, 'one', 'new disks');
+      await declareLost(hosts, 'one', { generation: 1, reason: 'test' });
+      assert.equal((await resumeHost(hosts, 'one'))?.draining?.reason, 'new disks');
+      assert.equal((await drainHost(hosts, 'one', 'other disks'))?.draining?.reason, 'new disks');
+    });
   });
 }
 

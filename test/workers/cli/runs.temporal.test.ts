@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { WorkflowNotFoundError } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
+import { openSharedState } from '../../../infra/store/shared-state.ts';
 import { runStatusQuery } from '../../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../../workflows/contracts/queues.ts';
 import { cliOn } from '../../helpers/cli.ts';
@@ -128,6 +130,31 @@ describe('the commands on a run', () => {
     const failed = await temper.run('show', 'failed');
     assert.match(failed.stdout, new RegExp(`^failed \\(failed\\)\nfailed: ${why}$`, 'm'), failed.stderr);
     assert.equal(JSON.parse((await temper.run('show', 'failed', '--json')).stdout).end.message, why);
+  });
+
+  it('train and eval refuse a pool and a policy that do not exist, before anything starts', async () => {
+    const pool = await temper.run('train', ...size, '--pool', 'nope', '--id', 'poolless');
+    assert.equal(pool.code, 2, pool.stderr);
+    assert.match(pool.stderr, /pool: expected one of default, got nope; add it to .*engines\.json/);
+    const policy = await temper.run('eval', '--tasks', 'generated:test/1', '--policy', 'nope', '--id', 'policyless');
+    assert.equal(policy.code, 2, policy.stderr);
+    assert.match(policy.stderr, /policy: expected the workflow id of a run, got nope, which the server does not have/);
+    for (const id of ['poolless', 'policyless']) {
+      await assert.rejects(stack.server.client.workflow.getHandle(id).describe(), WorkflowNotFoundError);
+    }
+  });
+
+  it('drain and resume say of a lost host that it is lost', async () => {
+    const { hosts } = await openSharedState({ kind: 'directory', root: stack.home });
+    const lost = { since: new Date().toISOString(), reason: 'its disk burnt' };
+    const facts = { version: '1', capacity: 1, taken: 0, sandboxes: [] };
+    const record = { ...facts, generation: 1, machine: 'm', leaseMs: 1, draining: null, renewedAt: lost.since, lost };
+    await hosts.replace('gone', record, null);
+    for (const word of ['drain', 'resume']) {
+      const { code, stderr } = await temper.run('host', word, 'gone');
+      assert.equal(code, 1, stderr);
+      assert.match(stderr, /gone was declared lost: its disk burnt .* until its processes are started again/);
+    }
   });
 
   it('each command refuses an id that the server does not know', async () => {

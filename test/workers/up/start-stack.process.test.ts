@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { type Config, readConfig } from '../../../infra/config.ts';
 import { isRunning } from '../../../infra/process/process-identity.mjs';
+import { openSharedState } from '../../../infra/store/shared-state.ts';
 import { connectClient } from '../../../infra/temporal/connection.ts';
 import { missingSearchAttributes } from '../../../infra/temporal/search-attributes.ts';
 import { temporalTarget } from '../../../infra/temporal/temporal-target.ts';
@@ -108,6 +109,25 @@ describe('a stack', () => {
       startStack({ config: elsewhere, parts: ['temporal', 'policy'] }, noSignal()),
       /TEMPER_LISTEN=192\.0\.2\.1 is no address of this machine/,
     );
+  });
+
+  it('says that it waits for a host name that another machine has', async () => {
+    const home = await mkdtemp(join(tmpdir(), 'temper-name-'));
+    const mine = await withFreePorts(readConfig({ ...config.env, TEMPER_HOME: home, TEMPER_HOST: 'taken' }));
+    const { hosts } = await openSharedState(mine.store);
+    const facts = { version: '1', capacity: 1, taken: 0, sandboxes: [], generation: 1, leaseMs: 60_000 };
+    const renewedAt = new Date().toISOString();
+    await hosts.replace('taken', { ...facts, machine: 'other', draining: null, renewedAt, lost: null }, null);
+    const stop = new AbortController();
+    const progress = (line: string): void => stop.abort(new Error(line));
+    try {
+      await assert.rejects(
+        startStack({ config: mine, parts: ['temporal', 'host'], progress }, stop.signal),
+        /the host name taken belongs to another machine; .* for 180 s\. `temper host forget taken` ends the wait/,
+      );
+    } finally {
+      await rm(home, { recursive: true, force: true });
+    }
   });
 
   it('ends all processes when its supervisor is killed, after which the home can be used again', async () => {

@@ -15,6 +15,7 @@ const marks = { ok: '✓', warn: '!', missing: '✗' } as const satisfies Record
 /** All checks, in the order of the report. */
 const subjects: readonly (() => Promise<RunChecks>)[] = [
   async () => (await import('./doctor/machine.ts')).checkMachine,
+  async () => (await import('./doctor/checks.ts')).checkKeyFiles,
   async () => (await import('./doctor/store.ts')).checkStore,
   async () => (await import('./doctor/sizes.ts')).checkSizes,
   async () => (await import('./doctor/sandboxes.ts')).checkSandboxes,

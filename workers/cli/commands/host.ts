@@ -3,7 +3,7 @@ import { Command } from 'commander';
 import { renewMsOf } from '../../../infra/hosts/lease-times.ts';
 import { openSharedState, type SharedState } from '../../../infra/store/shared-state.ts';
 import { type HomeOption, runningConfigOf, stackCommand } from '../stack/command.ts';
-import { hostNotes, hostRows, hostTable, knownHost } from '../stack/hosts.ts';
+import { hostNotes, hostRows, hostTable, livingHost } from '../stack/hosts.ts';
 import { print, printJson } from '../text/output.ts';
 import type { ForgetOptions } from './host/forget.ts';
 
@@ -65,7 +65,7 @@ async function listHosts(options: HostOptions): Promise<void> {
 async function drainNamed(name: string, options: HostOptions & { readonly reason?: string }): Promise<void> {
   const { drainHost } = await import('../../../infra/hosts/orders.ts');
   const { hosts } = await stateOf(options);
-  const record = knownHost(name, await drainHost(hosts, name, options.reason ?? `by ${userInfo().username}`));
+  const record = livingHost(name, await drainHost(hosts, name, options.reason ?? `by ${userInfo().username}`));
   if (options.json) return printJson({ name, ...record });
   print(
     `${name} takes no new work from its next renewal on, at most ${Math.ceil(renewMsOf(record.leaseMs) / 1000)} s from now; \`temper host list\` shows the slots that are still taken`,
@@ -75,7 +75,7 @@ async function drainNamed(name: string, options: HostOptions & { readonly reason
 async function resumeNamed(name: string, options: HostOptions): Promise<void> {
   const { resumeHost } = await import('../../../infra/hosts/orders.ts');
   const { hosts } = await stateOf(options);
-  const record = knownHost(name, await resumeHost(hosts, name));
+  const record = livingHost(name, await resumeHost(hosts, name));
   if (options.json) return printJson({ name, ...record });
   print(
     `${name} takes new work again from its next renewal on, at most ${Math.ceil(renewMsOf(record.leaseMs) / 1000)} s from now`,

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import type { Config } from '../../../infra/config.ts';
 import type { BudgetChange } from '../../../workflows/contracts/budget.ts';
 import type { AgentOptions } from '../../../workflows/contracts/rollout.ts';
 import { type RunRequest, runInput } from '../../../workflows/contracts/run.ts';
@@ -16,6 +17,7 @@ import {
 } from '../stack/command.ts';
 import type { StackClient } from '../stack/stack-client.ts';
 import { parseBudget } from '../text/budget.ts';
+import { taskUsageError } from '../text/errors.ts';
 import { note, print, printJson } from '../text/output.ts';
 import { followRun, StoppedFollowing } from './train/follow-run.ts';
 
@@ -78,7 +80,9 @@ async function train(options: TrainOptions): Promise<void> {
   const request = await requestOf(options);
   const { openStackClient } = await import('../stack/stack-client.ts');
   const { startRun, timestampedId } = await import('../follow/start-workflow.ts');
-  const stack = await openStackClient(await runningConfigOf(options));
+  const config = await runningConfigOf(options);
+  await requireKnownPool(config, request.pool);
+  const stack = await openStackClient(config);
   const interrupt = onInterrupt('no longer following; the run continues');
   try {
     const id = options.id ?? timestampedId('run');
@@ -107,6 +111,15 @@ async function requestOf(options: TrainOptions): Promise<RunRequest> {
   const request = merge(input, options, await readAgentOptions(options));
   await requireAgent(requireValid('run', runInput, request).settings, configOf(options));
   return request as RunRequest;
+}
+
+/** Refuses an unknown pool where all processes of the stack are on this machine, so that they read the same file. */
+async function requireKnownPool({ store, pools }: Config, pool: string | undefined): Promise<void> {
+  if (pool === undefined || store.kind !== 'directory') return;
+  const { requirePool } = await import('../../../infra/engine/pools.ts');
+  await requirePool(pools, pool).catch((error: unknown) => {
+    throw taskUsageError(error);
+  });
 }
 
 /** Refuses a wrong set of tasks before the run starts, and names it so that workers can read it. */

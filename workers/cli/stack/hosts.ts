@@ -65,6 +65,16 @@ export function hostNotes(rows: readonly HostRow[]): string {
   return lines.map((line) => `${line}\n`).join('');
 }
 
+/** Returns the record of a host that takes orders. Throws an Error if it was declared lost. */
+export function livingHost(name: string, found: HostRecord | null): HostRecord {
+  const record = knownHost(name, found);
+  if (record.lost === null) return record;
+  const { reason, since } = record.lost;
+  throw new Error(
+    `${name} was declared lost: ${reason} (since ${since}); it does nothing until its processes are started again, and then begins afresh`,
+  );
+}
+
 /** Returns the record of a host that the user named. Throws a UsageError if there is none. */
 export function knownHost(name: string, record: HostRecord | null): HostRecord {
   if (record !== null) return record;

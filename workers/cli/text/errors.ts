@@ -49,5 +49,18 @@ export function describeError(error: unknown, withStack: boolean): string {
   if (error instanceof AggregateError) return error.errors.map((one) => describeError(one, false)).join('\n');
   if (!(error instanceof Error)) return String(error);
   const cause = error.cause instanceof Error ? error.cause.message : '';
-  return cause === '' || error.message.includes(cause) ? error.message : `${error.message}\n  because: ${cause}`;
+  const found = cause === '' || error.message.includes(cause) ? error.message : `${error.message}\n  because: ${cause}`;
+  return lacksSearchAttribute(error) || lacksSearchAttribute(error.cause) ? `${found}\n  ${toRegister}` : found;
 }
+
+const toRegister =
+  "the Temporal namespace lacks temper's search attributes, or those of this version; run `temper doctor --register` once";
+/** The gRPC status INVALID_ARGUMENT. */
+const invalidArgument = 3;
+
+/** Whether the Temporal server refused a call because it does not know a search attribute. */
+const lacksSearchAttribute = (error: unknown): boolean =>
+  error instanceof Error &&
+  'code' in error &&
+  error.code === invalidArgument &&
+  /search attribute/i.test(error.message);

@@ -1,3 +1,4 @@
+import { stat } from 'node:fs/promises';
 import { type AgentPackage, createPackages } from '../../../../infra/agents/packages.ts';
 import type { Config } from '../../../../infra/config.ts';
 import { checkPrefix, loadModel, type Model } from '../../../../infra/kits/chat-tokens/index.ts';
@@ -51,6 +52,25 @@ export const checkAgents: RunChecks = async function* ({ cacheDir }) {
 
 const names = (packages: readonly AgentPackage[]): string =>
   packages.map(({ agent, version }) => `${agent} ${version}`).join(', ');
+
+/** Checks whether only the account of the stack may read the files with secrets. */
+export const checkKeyFiles: RunChecks = async function* ({ keyFiles }) {
+  for (const file of keyFiles) {
+    const mode = await stat(file).then(
+      (found) => found.mode & 0o777,
+      () => null, // it is created, or its reader says what is wrong
+    );
+    if (mode === null || (mode & forOthers) === 0) continue;
+    yield warn(
+      'secret',
+      `every account of this machine may use ${file} (mode ${mode.toString(8)})`,
+      `chmod 600 ${file}`,
+    );
+  }
+};
+
+/** The rights of those who are neither the owner nor in the group, which Kubernetes needs for mounted secrets. */
+const forOthers = 0o007;
 
 /** Checks which syntax the gateway reads in a model's replies, and which conversations its chat template can extend. */
 export const checkModel: RunChecks = async function* (_, { model: dir }) {

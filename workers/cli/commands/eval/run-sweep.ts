@@ -1,11 +1,13 @@
 import { costsOfLedger, moneyOf } from '../../../../infra/report/cost-table.ts';
 import { readPrices } from '../../../../infra/report/prices.ts';
 import { sweepStatusQuery } from '../../../../workflows/contracts/messages.ts';
-import type { SweepStatus } from '../../../../workflows/contracts/sweep.ts';
+import type { SweepRequest, SweepStatus } from '../../../../workflows/contracts/sweep.ts';
 import { type StartOptions, startAndFollow } from '../../follow/start-and-follow.ts';
 import { findSweepReport } from '../../follow/workflow-report.ts';
 import { runningConfigOf } from '../../stack/command.ts';
+import type { StackClient } from '../../stack/stack-client.ts';
 import { costText } from '../../text/cost.ts';
+import { taskUsageError } from '../../text/errors.ts';
 import { print, printJson } from '../../text/output.ts';
 import { type SweepOptions, sweepRequestOf, withTaskSet } from './sweep-options.ts';
 import { sweepText } from './sweep-text.ts';
@@ -22,7 +24,10 @@ export async function runSweep(options: EvalOptions): Promise<void> {
     prefix: 'eval',
     children: 'rollouts',
     cleanedUp: 'all of its rollouts have ended',
-    start: async (stack, id) => startSweep(stack.client, id, await withTaskSet(request, stack)),
+    async start(stack, id) {
+      await requirePolicy(stack, request.policy);
+      return startSweep(stack.client, id, await withTaskSet(request, stack));
+    },
     async progress(handle) {
       const status = await handle.query(sweepStatusQuery);
       return { line: sweepProgress(status), pausedBecause: status.pausedBecause };
@@ -34,6 +39,15 @@ export async function runSweep(options: EvalOptions): Promise<void> {
       if (options.json) printJson({ id, ...report.result, money: costs && moneyOf(costs) });
       else print(`${sweepText(report)}\n\n${costText(costs)}`);
     },
+  });
+}
+
+/** Refuses the name of a run that the server does not have, before the sweep starts. */
+async function requirePolicy({ client }: StackClient, policy: SweepRequest['policy']): Promise<void> {
+  if (policy === undefined) return;
+  const { resolvePolicy } = await import('../../../../infra/temporal/runs.ts');
+  await resolvePolicy(client, policy).catch((error: unknown) => {
+    throw taskUsageError(error);
   });
 }
 
