@@ -56,8 +56,9 @@ export async function openTerminal({ workdir, environment, directory }: Terminal
       },
       onEnd: () => emulator.write(Buffer.from(endedNote)),
     });
-    // A shell other than bash announces no prompt.
-    await until(() => pty.ended || emulator.prompts > prompts || isQuiet(10 * waits.quietMs), waits.startMs);
+    // Bash announces a prompt before it prints it; another shell announces none.
+    const isReady = () => (emulator.prompts > prompts && isQuiet()) || isQuiet(10 * waits.quietMs);
+    await until(() => pty.ended || isReady(), waits.startMs);
   }
 
   const isQuiet = (ms: number = waits.quietMs): boolean => lastDataAt > 0 && performance.now() - lastDataAt >= ms;
