@@ -1,18 +1,15 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { exits } from '../../../../infra/agents/mini/exits.ts';
-import { createProxy } from '../../../../infra/agents/relay/proxy.ts';
-import { createSocketRoute } from '../../../../infra/agents/relay/socket-route.ts';
 import { readKeys } from '../../../../infra/agents/terminal/keys.ts';
 import { instructionFile, main, variables } from '../../../../infra/agents/terminal/main.ts';
 import { openTerminal, type Terminal } from '../../../../infra/agents/terminal/terminal.ts';
 import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
 import { startTestGateway } from '../../../helpers/gateway/gateway.ts';
+import { startRelay } from '../../../helpers/gateway/relay.ts';
 import { until } from '../../../helpers/until.ts';
 
 /** A time in which what is waited for happens on any machine. */
@@ -142,17 +139,14 @@ describe('the agent terminal', () => {
     });
     await using gateway = await startTestGateway(engine);
     const home = await mkdtemp(join(tmpdir(), 'temper-terminal-'));
-    const relay = createProxy(createSocketRoute({ directory: gateway.options.sockets.agents, retryMs: 1_000 }));
+    await using relay = await startRelay(gateway);
     try {
-      relay.listen(0, '127.0.0.1');
-      await once(relay, 'listening');
-      const { port } = relay.address() as AddressInfo;
       const secret = await gateway.open('a.1');
       await writeFile(join(home, instructionFile), 'Fix it.');
       const code = await main({
         ...plain,
         HOME: home,
-        [variables.baseUrl]: `http://127.0.0.1:${port}`,
+        [variables.baseUrl]: relay.url,
         [variables.secret]: secret,
         [variables.workdir]: home,
         [variables.maxTurns]: '20',
@@ -163,8 +157,6 @@ describe('the agent terminal', () => {
       const file = await readFile(join(home, 'made.txt'), 'utf8').catch(() => null);
       return { code, prompts, last: prompts.at(-1) ?? '', file, secret };
     } finally {
-      relay.closeAllConnections();
-      relay.close();
       await rm(home, { recursive: true, force: true });
     }
   }
