@@ -264,7 +264,10 @@ export interface SandboxProvider {
    * machines are not this host, ends a sandbox by itself at its `expiresAtMs`.
    */
   readonly longestLifetimeMs?: number;
-  /** Moves that end, as far as the provider allows, and returns whether there is such a sandbox. Absent if only the reaper ends sandboxes. */
+  /**
+   * Moves that end, as far as the provider allows, and returns whether there is such a sandbox. Absent if only the reaper ends
+   * sandboxes, or if the end is fixed when the sandbox is made.
+   */
   renew?(name: string, expiresAtMs: number): Promise<boolean>;
   /** Lists a stack's sandboxes. A list may lag by half a minute. */
   list(stack: string): Promise<readonly SandboxInfo[]>;

@@ -18,6 +18,8 @@ const oldestEnvd = [0, 5, 2] as const;
  * which a list may lag. A sandbox that is found later would be taken for the one that was made in its place.
  */
 const adoptWaitsMs = [0, 500, 1_500, 4_000, 5_000, 10_000, 10_000];
+/** The same after the answer that the server has no room, which leaves a sandbox only if it came from a server in between. */
+const noRoomWaitsMs = adoptWaitsMs.slice(0, 4);
 
 /** Finds the sandboxes of a name, the oldest first. There may be several, since the server knows no names. */
 export async function findByName(api: Pick<E2bApi, 'find'>, stack: string, name: string): Promise<readonly Listed[]> {
@@ -110,7 +112,7 @@ async function createOrAdopt(
       signal.throwIfAborted();
       if (statusOf(error) === 404 || statusOf(error) === 403) throw missingTemplate(spec.image, template, error);
       if (!isAmbiguous(error)) throw error;
-      for (const waitMs of adoptWaitsMs) {
+      for (const waitMs of statusOf(error) === 503 ? noRoomWaitsMs : adoptWaitsMs) {
         await delay(waitMs, undefined, { signal });
         const oldest = await keepOldest(api, await findByName(api, labels.stack, name));
         const access = oldest && (await api.open(oldest.sandboxId, leaseMs));

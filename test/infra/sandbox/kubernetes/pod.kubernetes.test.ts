@@ -5,6 +5,7 @@ import type { SandboxSpec } from '../../../../infra/sandbox/sandbox.ts';
 import { startApiProxy } from '../../../helpers/kubernetes/api-proxy.ts';
 import { programsImage, taskImage } from '../../../helpers/kubernetes/cluster.ts';
 import { openTestCluster, testNamespace } from '../../../helpers/kubernetes/namespace.ts';
+import { until } from '../../../helpers/until.ts';
 import { foreground, sh } from '../contract.ts';
 
 const signal = AbortSignal.timeout(300_000);
@@ -28,6 +29,11 @@ describe('a kubernetes sandbox, seen from the cluster', { concurrency: 4 }, asyn
     const sandbox = await make('sealed');
     const api = new URL(config.getCurrentCluster()?.server ?? '');
     const connect = `import socket; socket.create_connection(("${api.hostname}", ${api.port}), 1)`;
+    // A Pod that is no sandbox reaches it from the same namespace.
+    const container = { name: 'open', image: taskImage, command: ['python3', '-c', connect] };
+    const spec = { restartPolicy: 'OnFailure', containers: [container] };
+    await core.createNamespacedPod({ namespace, body: { metadata: { name: 'open' }, spec } });
+    await until(async () => (await core.readNamespacedPod({ namespace, name: 'open' })).status?.phase === 'Succeeded');
     const script = `id -u; grep -E "CapEff|CapBnd|NoNewPrivs|Seccomp:" /proc/self/status; ls /var/run/secrets; env; python3 -c '${connect}'`;
     for (const account of ['agent', 'grader'] as const) {
       const { exitCode, stdout } = await sandbox.exec({ ...foreground, account, argv: sh(script) }, signal);
@@ -69,8 +75,8 @@ describe('a kubernetes sandbox, seen from the cluster', { concurrency: 4 }, asyn
     const waiting = sandbox.wait('job', { timeoutMs: 60_000 }, signal);
     const other = createKubernetesProvider(settings);
     const watcher = await other.attach('cut');
-    const until = sh('until [ -e on ]; do sleep 0.1; done');
-    assert.equal((await watcher?.exec({ ...foreground, argv: until }, signal))?.exitCode, 0);
+    const isOn = sh('until [ -e on ]; do sleep 0.1; done');
+    assert.equal((await watcher?.exec({ ...foreground, argv: isOn }, signal))?.exitCode, 0);
     const failed = assert.rejects(interrupted, { type: 'SandboxUnavailable', message: /connection.*cut/ });
     await cut.close();
     await failed;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { after, describe, it } from 'node:test';
-import { AdmissionregistrationV1Api } from '@kubernetes/client-node';
+import { AdmissionregistrationV1Api, NetworkingV1Api } from '@kubernetes/client-node';
 import { createKubernetesProvider } from '../../../../infra/sandbox/kubernetes/provider.ts';
 import type { KubernetesSettings } from '../../../../infra/sandbox/kubernetes/settings.ts';
 import type { SandboxSpec } from '../../../../infra/sandbox/sandbox.ts';
@@ -142,6 +142,24 @@ describe('a cluster that refuses sandboxes', { concurrency: 8 }, async () => {
       assert.deepEqual([description.ready, description.mayComeUp], [false, undefined]);
       assert.match(description.summary, /mounts no images as volumes, .*Kubernetes 1.35/);
     }
+  });
+
+  it('names a NetworkPolicy that was changed so that it allows traffic, and a selector that no node has', async () => {
+    const name = 'temper-open';
+    const spec = { podSelector: { matchLabels: { 'temper.stack': 'open' } }, policyTypes: ['Ingress'] };
+    const body = { metadata: { name }, spec };
+    await config.makeApiClient(NetworkingV1Api).createNamespacedNetworkPolicy({ namespace, body });
+    const exposed = createKubernetesProvider({ stack: 'open', namespace, programs: programsImage });
+    await assert.rejects(exposed.ensure(specOf('exposed'), signal), {
+      type: 'SandboxUnavailable',
+      message: /expected the NetworkPolicy temper-open .* to deny all traffic, but it was changed; delete it/,
+    });
+    await exposed.close();
+    const nowhere = open({ scheduleSec: 3, nodeSelector: { 'temper.test/lacks': 'it' } });
+    await assert.rejects(nowhere.ensure(specOf('selective'), signal), {
+      type: 'SandboxUnavailable',
+      message: /did not run within 3 s; add nodes, .*node affinity\/selector/,
+    });
   });
 
   it('says that the quota of a namespace is used up', async () => {
