@@ -28,7 +28,7 @@ export interface Fleet {
   readonly asleep: number;
   /** Rollouts that wait for a place meanwhile. */
   readonly waiting: number;
-  /** Time for which both are measured; the heartbeats of agents are a minute apart. */
+  /** Time for which both are measured; the heartbeats of agents are 80 s apart. */
   readonly sleepSec: number;
 }
 

@@ -25,7 +25,7 @@ export interface Cell {
   readonly sandbox: SandboxKind;
   /** Rollouts that are measured four at once, for comparison. */
   readonly compared: number;
-  /** Time for which the agents sleep, in which the cost of waiting is measured; their heartbeats are a minute apart. */
+  /** Time for which the agents sleep, in which the cost of waiting is measured; their heartbeats are 80 s apart. */
   readonly sleepSec: number;
 }
 
