@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -56,16 +58,17 @@ describe('work side by side on one stack with the embedded policy', () => {
     await rm(home, { recursive: true, force: true });
   });
 
-  it('trains two runs, each by weights of its own, while the trainer of a third is dead', async () => {
+  it('trains two runs, each by weights of its own, while the trainer of a third is dead, which was killed in its midst', async (t) => {
     const [url] = config.pool.urls;
-    const dead = {
-      urls: [url],
-      model: 'policy',
-      publish: 'lora',
-      trainer: { url: 'http://127.0.0.1:9', model: 'policy' },
-    };
-    await writeFile(config.pools, JSON.stringify({ dead }));
-    const third = await start('third', { ...training(1), pool: 'dead' });
+    const trainer = await startTrainer();
+    t.after(trainer.kill);
+    const other = { urls: [url], model: 'policy', publish: 'lora', trainer: { url: trainer.url, model: 'policy' } };
+    await writeFile(config.pools, JSON.stringify({ other }));
+    const third = await start('third', { ...training(1), steps: 200, pool: 'other' });
+    const stepOfThird = async (): Promise<number> => ((await third.query('status')) as RunStatus).step;
+    await until(async () => (await stepOfThird()) >= 1, 120_000);
+    await trainer.kill();
+    const step = await stepOfThird();
     const runs = await Promise.all([start('first', training(1)), start('second', training(2))]);
     const results = (await Promise.all(runs.map((run) => run.result()))) as RunStatus[];
     assert.deepEqual(
@@ -75,7 +78,8 @@ describe('work side by side on one stack with the embedded policy', () => {
         ['done', 2, 0],
       ],
     );
-    assert.equal(((await third.query('status')) as RunStatus).phase, 'preparing');
+    assert.ok((await stepOfThird()) <= step + 1, 'only the step whose update had been made may have ended since');
+    assert.equal((await third.describe()).status.name, 'RUNNING');
     await third.terminate();
 
     const served = await Promise.all(results.map(({ runKey }) => weightsOf(`${url}/policies/${shortKey(runKey)}`)));
@@ -126,6 +130,35 @@ describe('work side by side on one stack with the embedded policy', () => {
     assert.deepEqual([counted, leftOut['other-version'], endedEarly], [6, 0, null]);
   });
 });
+
+/** Starts a trainer in a process of its own: another policy server, on a home of its own. */
+async function startTrainer(): Promise<{ readonly url: string; kill(): Promise<void> }> {
+  const home = await mkdtemp(join(tmpdir(), 'temper-trainer-'));
+  const port = await freePort();
+  const env = { ...process.env, TEMPER_HOME: home, TEMPER_POLICY_PORT: String(port) };
+  const child = spawn(process.execPath, [join(import.meta.dirname, '../../workers/cli.ts'), 'policy'], {
+    env,
+    stdio: 'ignore',
+  });
+  const ended = once(child, 'exit');
+  const url = `http://127.0.0.1:${port}`;
+  await until(
+    () =>
+      fetch(`${url}/health`).then(
+        ({ ok }) => ok,
+        () => false,
+      ),
+    60_000,
+  );
+  return {
+    url,
+    async kill() {
+      child.kill('SIGKILL');
+      await ended;
+      await rm(home, { recursive: true, force: true });
+    },
+  };
+}
 
 /** The label and the checksum of the weights that a policy's address serves. */
 async function weightsOf(url: string): Promise<{ readonly label: string; readonly checksum: string }> {
