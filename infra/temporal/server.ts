@@ -108,6 +108,9 @@ export function devServerArguments(options: {
     '--dynamic-config-value=history.transferProcessorMaxPollRPS=100',
     // The option is off by default in this server version; `temporal workflow pause` needs it.
     '--dynamic-config-value=frontend.WorkflowPauseEnabled=true',
+    // Off by default as well: evaluations and images that wait are given out by the weights of their runs. What waits since an
+    // earlier start without it is given out all the same.
+    '--dynamic-config-value=matching.enableFairness=true',
     ...(options.dynamicConfig ?? []).map((entry) => `--dynamic-config-value=${entry}`),
     // A user's profile configures clients and must not change this server.
     '--disable-config-env',

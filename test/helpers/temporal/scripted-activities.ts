@@ -67,6 +67,8 @@ export interface ScriptedWorkersOptions {
   readonly workflowBundle?: WorkflowBundleOption | undefined;
   /** The version of the control worker; default: none. */
   readonly version?: Version;
+  /** The number of evaluations that run at once; default: as many as there are. */
+  readonly evaluationsAtOnce?: number;
 }
 
 /** Starts workers whose activities follow a script, without sandbox, engine and trainer. Workflows, server, store and records are real. */
@@ -256,7 +258,11 @@ export async function startScriptedWorkers(
     { taskQueue: ownEvaluationQueue('scripted'), activities: host },
     { taskQueue: cleanUpQueue('scripted'), activities: cleanUp },
     { taskQueue: adoptionQueue('e2b'), activities: adoption },
-    { taskQueue: evaluationQueue, activities: evaluation },
+    {
+      taskQueue: evaluationQueue,
+      activities: evaluation,
+      maxConcurrentActivityTaskExecutions: options.evaluationsAtOnce ?? 100,
+    },
     { taskQueue: trainerQueue, activities: trainer },
     { taskQueue: creationQueue, activities: { allowCreation: async () => script.allowCreation?.(caller()) } },
   ];

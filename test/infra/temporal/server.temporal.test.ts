@@ -17,10 +17,10 @@ import { DevServerError, type DevServerErrorKind } from '../../../infra/temporal
 import { until } from '../../helpers/until.ts';
 
 /** Counts the tasks that wait in all partitions of a task queue. */
-function tasksIn(dbFile: string, taskQueue: string): number {
+function tasksIn(dbFile: string, taskQueue: string, table: 'tasks' | 'tasks_v2' = 'tasks_v2'): number {
   const sqlite = new DatabaseSync(dbFile, { readOnly: true });
   try {
-    const query = 'SELECT count(*) AS tasks FROM tasks WHERE instr(task_queue_id, ?)';
+    const query = `SELECT count(*) AS tasks FROM ${table} WHERE instr(task_queue_id, ?)`;
     return Number(sqlite.prepare(query).get(Buffer.from(taskQueue))?.tasks);
   } finally {
     sqlite.close();
@@ -85,9 +85,27 @@ describe('the dev server', () => {
     await earlier.kill();
     assert.equal(await read(), 'matching.numTaskqueueReadPartitions=4');
     const sqlite = new DatabaseSync(dbFile);
-    sqlite.prepare('DELETE FROM tasks WHERE instr(task_queue_id, ?)').run(Buffer.from('/_sys/'));
+    sqlite.prepare('DELETE FROM tasks_v2 WHERE instr(task_queue_id, ?)').run(Buffer.from('/_sys/'));
     sqlite.close();
     assert.equal(await read(), 'matching.numTaskqueueReadPartitions=1');
+  });
+
+  it('gives out what has waited since it ran without fairness, which keeps its tasks in another table', async () => {
+    const dbFile = join(directory, 'unfair.db');
+    const queue = { namespace: 'default', taskQueue: { name: 'unfair' } };
+    const earlier = await startDevServer(options({ dbFile, dynamicConfig: ['matching.enableFairness=false'] }));
+    const { client, close } = await connectClient(plainTarget(earlier.address));
+    await client.workflow.start('unregistered', { workflowId: 'waits', taskQueue: queue.taskQueue.name });
+    await until(() => tasksIn(dbFile, queue.taskQueue.name, 'tasks') === 1);
+    await close();
+    await earlier.kill();
+    const server = await startDevServer(options({ dbFile }));
+    const { connection, close: closeAgain } = await connectClient(plainTarget(server.address));
+    const poll = () => connection.workflowService.pollWorkflowTaskQueue({ ...queue, identity: 'test' });
+    const task = await connection.withDeadline(Date.now() + 60_000, poll);
+    assert.equal(task.workflowExecution?.workflowId, 'waits');
+    await closeAgain();
+    await server.kill();
   });
 
   it('rejects a second server on its file, even through a symlink, and names the process that has it', async () => {

@@ -108,6 +108,11 @@ function tlsConfig(tls: Required<ServerOptions>['tls'], internal: boolean): obje
 
 /** Returns the dynamic configuration of a server, as its file holds it. */
 export function settings(more: ServerOptions['settings'] = {}): object {
-  const values = { 'limit.maxIDLength': 255, 'frontend.WorkflowPauseEnabled': true, ...more };
+  const values = {
+    'limit.maxIDLength': 255,
+    'frontend.WorkflowPauseEnabled': true,
+    'matching.enableFairness': true,
+    ...more,
+  };
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, [{ value, constraints: {} }]]));
 }
