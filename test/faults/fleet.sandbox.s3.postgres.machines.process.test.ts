@@ -32,7 +32,7 @@ const namespace = 'fleet';
 const limitMs = 300_000;
 const deployment = 'fleet';
 /** The time for which the store is away: longer than the absence after which a host counts as lost. */
-const awayMs = 45_000;
+const awayMs = 60_000;
 const request: RunRequest = {
   tasks: 'generated:train/3',
   steps: 11,
