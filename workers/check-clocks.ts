@@ -13,10 +13,28 @@ const lookEveryMs = 1_000;
 const slackMs = 1_000;
 const subject = 'clock';
 
+/** The part of a client that tells when a worker polled last. */
+interface PollClient {
+  readonly options: Pick<Client['options'], 'namespace'>;
+  readonly connection: { readonly workflowService: { describeTaskQueue(of: object): Promise<Polled> } };
+}
+
+interface Polled {
+  readonly pollers?: readonly Poller[] | null;
+}
+
+interface Poller {
+  readonly identity?: string | null;
+  readonly lastAccessTime?: { readonly seconds?: { toString(): string } | null } | null;
+}
+
 interface Clocks {
-  readonly client: Client;
+  readonly client: PollClient;
   readonly host: string;
-  readonly state: Pick<SharedState, 'hosts' | 'hostNotes'>;
+  readonly state: {
+    readonly hosts: Pick<SharedState['hosts'], 'skewMs'>;
+    readonly hostNotes: SharedState['hostNotes'];
+  };
   readonly log: Pick<Logger, 'warn'>;
 }
 
@@ -66,7 +84,7 @@ export async function skewOfServer(
 }
 
 /** Returns the time, by the server's clock, of this process's last poll; null if it knows none. */
-async function lastPoll(client: Client, host: string): Promise<number | null> {
+async function lastPoll(client: PollClient, host: string): Promise<number | null> {
   const { pollers } = await client.connection.workflowService.describeTaskQueue({
     namespace: client.options.namespace,
     taskQueue: { name: hostQueue(host) },

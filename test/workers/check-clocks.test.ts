@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { skewOfServer } from '../../workers/check-clocks.ts';
+import { openSharedState } from '../../infra/store/shared-state.ts';
+import { checkClocks, skewOfServer } from '../../workers/check-clocks.ts';
 
 const minutes = 60_000;
 
@@ -29,5 +33,42 @@ describe('the clock of a Temporal server', () => {
     const polls = [Date.now() - 4 * minutes, Date.now() - 4 * minutes, Date.now()];
     const skewMs = await skewOfServer(async () => polls.shift() ?? null, t.signal);
     assert.ok(skewMs !== null && Math.abs(skewMs) < minutes, String(skewMs));
+  });
+});
+
+describe('the clocks of a host', () => {
+  it('are named in a note when they differ by minutes, refused above five, and the note goes when they are right', async (t) => {
+    const root = await mkdtemp(join(tmpdir(), 'temper-clocks-'));
+    t.after(() => rm(root, { recursive: true }));
+    const { hostNotes } = await openSharedState({ kind: 'directory', root });
+    /** Checks the clocks while those of server and store are so far ahead of this one; returns note and refusal. */
+    const check = async (serverMs: number, storeMs: number | null) => {
+      const lastPollMs = serverAhead(serverMs);
+      const identity = `${process.pid}@${hostname()}`;
+      const describeTaskQueue = async () => {
+        const polledMs = await lastPollMs();
+        return { pollers: polledMs === null ? [] : [{ identity, lastAccessTime: { seconds: polledMs / 1000 } }] };
+      };
+      const client = { options: { namespace: 'any' }, connection: { workflowService: { describeTaskQueue } } };
+      const state = { hosts: { skewMs: async () => storeMs }, hostNotes };
+      const warned: unknown[] = [];
+      const log = { warn: (text: unknown) => void warned.push(text) };
+      const refusal = await checkClocks({ client, host: 'one', state, log }, t.signal);
+      const note = (await hostNotes.list('one')).clock?.text ?? null;
+      assert.deepEqual(warned, note === null ? [] : [note]);
+      return { note, refusal };
+    };
+
+    const minor = await check(3 * minutes, null);
+    assert.match(minor.note ?? '', /^its clock is 1[78]\d s behind that of the Temporal server; let NTP set both$/);
+    assert.equal(minor.refusal, null);
+    const major = await check(0, -6 * minutes);
+    assert.equal(major.note, 'its clock is 360 s ahead of that of the store; let NTP set both');
+    assert.equal(major.refusal, `this host is refused: ${major.note}`);
+    assert.match(
+      (await check(6 * minutes, 0)).refusal ?? '',
+      /^this host is refused: its clock is 3[56]\d s behind that/,
+    );
+    assert.deepEqual(await check(0, 0), { note: null, refusal: null });
   });
 });

@@ -1,15 +1,17 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFile, mkdtemp, rm, truncate } from 'node:fs/promises';
+import { appendFile, cp, mkdtemp, readFile, rm, truncate } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
 import { isRunning } from '../../../infra/process/process-identity.mjs';
+import { connectClient, plainTarget } from '../../../infra/temporal/connection.ts';
 import { freePort } from '../../../infra/temporal/ports.ts';
 import { isUp, readUpFile, type UpFile } from '../../../workers/up/up-file.ts';
+import { retentionSchedule } from '../../../workflows/contracts/retention.ts';
 import { until } from '../../helpers/until.ts';
 
 const root = join(import.meta.dirname, '../../..');
@@ -82,6 +84,23 @@ describe('a stack as a user operates it', { timeout: 600_000 }, () => {
     assert.ok(!processesOf(up).some(isRunning));
     const again = await temper('down').ended;
     assert.deepEqual([again.code, again.stderr], [1, `temper: no stack runs on ${home}\n`]);
+  });
+
+  it('continues in a copy of its home, with its workflows and its identity', async () => {
+    const restored = `${home}-restored`;
+    try {
+      await cp(home, restored, { recursive: true });
+      const up = await temper('up', '--detach', '--port', 'auto', '--parts', 'temporal', '--home', restored).ended;
+      assert.equal(up.code, 0, up.stderr);
+      const [, address = ''] = /^Temporal +(\S+)/m.exec(up.stdout) ?? [];
+      const { client, close } = await connectClient(plainTarget(address, 'default'));
+      const { memo } = await client.schedule.getHandle(retentionSchedule).describe();
+      await close();
+      assert.equal(memo?.stack, JSON.parse(await readFile(join(restored, 'stack.json'), 'utf8')).id);
+    } finally {
+      await temper('down', '--home', restored).ended;
+      await rm(restored, { recursive: true, force: true });
+    }
   });
 
   async function followsLogs(): Promise<void> {
