@@ -11,7 +11,7 @@ import { isRunning, processIdentity } from '../../infra/process/process-identity
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import { openStackId } from '../../infra/stack.ts';
 import { createDirectory } from '../../infra/store/directory.ts';
-import { connectClient } from '../../infra/temporal/connection.ts';
+import { connectClient, plainTarget } from '../../infra/temporal/connection.ts';
 import { freePort } from '../../infra/temporal/ports.ts';
 import { temporalTarget } from '../../infra/temporal/temporal-target.ts';
 import { openJournal } from '../../infra/trainer/journal.ts';
@@ -28,18 +28,24 @@ import type { RegradeResult } from '../../workflows/contracts/regrade.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import { type RunRequest, type RunStatus, type StepResult, training } from '../../workflows/contracts/run.ts';
 import { createFileStore, createRecords } from '../helpers/store/file-store.ts';
+import { createNamespace } from '../helpers/temporal/production/namespace.ts';
+import { type ProductionServer, startProductionServer } from '../helpers/temporal/production/server.ts';
 import { until } from '../helpers/until.ts';
 import { type Kill, killAtRandom } from './random-kills.ts';
 import { receivedBy } from './received.ts';
 import { assertReplaysIdentically } from './replay-batches.ts';
+import { serversOf } from './victims.ts';
 
 /** The number of rollouts that the run trains on. The whole proof by hand has 512; the README of this folder says how. */
 const rolloutsWanted = Number(process.env.TEMPER_TEST_ROLLOUTS ?? 36);
 const seed = process.env.TEMPER_TEST_SEED ?? String(Date.now() % 1_000_000);
+/** Whether the Temporal server is one on PostgreSQL, which is killed as well, by hand. Default: the dev server. */
+const onPostgres = process.env.TEMPER_TEST_SERVER === 'postgres';
 const isWhole = rolloutsWanted >= 512;
 const pace = isWhole ? { meanGapMs: 10_000, rounds: Number.POSITIVE_INFINITY } : { meanGapMs: 1_000, rounds: 1 };
 
 const runId = 'killed-at-random';
+const namespace = 'random-kills';
 const recipe = demoRun(1);
 const groupsPerStep = isWhole ? 8 : 3;
 const rolloutsPerGroup = 4;
@@ -71,6 +77,7 @@ describe(`a training run whose processes are killed at random moments (TEMPER_TE
   let home: string;
   let config: Config;
   let stack: RunningStack;
+  let production: ProductionServer | undefined;
   let status: RunStatus;
   let rollouts: readonly RolloutResult[];
   let executions: readonly string[];
@@ -81,9 +88,13 @@ describe(`a training run whose processes are killed at random moments (TEMPER_TE
   before(async () => {
     console.log(`TEMPER_TEST_SEED=${seed} TEMPER_TEST_ROLLOUTS=${rolloutsWanted}`);
     home = await mkdtemp(join(tmpdir(), 'temper-random-kills-'));
+    production = onPostgres ? await startProductionServer() : undefined;
+    const target = production && plainTarget(production.address, namespace);
+    if (target !== undefined) await createNamespace(target);
     config = readConfig({
       ...process.env,
-      TEMPORAL_ADDRESS: undefined,
+      TEMPORAL_ADDRESS: target?.address,
+      TEMPORAL_NAMESPACE: target?.namespace,
       TEMPER_HOME: home,
       TEMPER_SANDBOX: 'local',
       TEMPER_HOST: 'random-kills',
@@ -100,7 +111,10 @@ describe(`a training run whose processes are killed at random moments (TEMPER_TE
     await until(async () => (await runStatus().catch(() => null))?.phase === 'running', 600_000);
     const startedAt = performance.now();
     const ended = new AbortController();
-    const killing = killAtRandom({ seed, ...pace, parts: stack.parts }, ended.signal);
+    const killing = killAtRandom(
+      { seed, ...pace, parts: stack.parts, servers: production && serversOf(production, namespace) },
+      ended.signal,
+    );
     await untilRunEnds().finally(() => ended.abort());
     kills = await killing;
     await until(() => stack.parts().every(({ state }) => state === 'running'), 120_000);
@@ -118,6 +132,7 @@ describe(`a training run whose processes are killed at random moments (TEMPER_TE
   });
   after(async () => {
     await stack?.close();
+    await production?.close();
     await rm(home, { recursive: true, force: true });
   });
 
@@ -145,7 +160,8 @@ describe(`a training run whose processes are killed at random moments (TEMPER_TE
 
   it('was killed in every process', () => {
     const victims = new Set(kills.map(({ victim }) => victim));
-    assert.equal(victims.size, stack.parts().length + 1, `killed only ${[...victims].join(', ')}`);
+    const servers = production === undefined ? [] : ['temporal', 'postgresql'];
+    assert.equal(victims.size, stack.parts().length + 1 + servers.length, `killed only ${[...victims].join(', ')}`);
   });
 
   it('has as many outcomes as rollouts, none twice', () => {

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createRandom } from '../../infra/random.ts';
 import type { PartStatus } from '../../workers/up/part.ts';
+import type { Victim } from './victims.ts';
 
 /** A process of a stack that was killed. */
 export interface Kill {
@@ -18,6 +19,8 @@ export interface RandomKills {
   /** The number of times that each process is killed, if no abort comes first. */
   readonly rounds: number;
   parts(): readonly PartStatus[];
+  /** The servers that belong to no stack, by name. They are started again as soon as they were killed. */
+  readonly servers?: Readonly<Record<string, Victim>> | undefined;
 }
 
 /** The process that starts the commands of a host worker. */
@@ -30,24 +33,30 @@ const pollMs = 20;
  * may be down at once.
  */
 export async function killAtRandom(
-  { seed, meanGapMs, rounds, parts }: RandomKills,
+  { seed, meanGapMs, rounds, parts, servers = {} }: RandomKills,
   signal: AbortSignal,
 ): Promise<Kill[]> {
   const random = createRandom(seed);
   const kills: Kill[] = [];
   const startedAt = performance.now();
-  const victims = [...parts().map(({ name }) => name), helper];
+  const victims = [...parts().map(({ name }) => name), helper, ...Object.keys(servers)];
+  let back = Promise.resolve();
   for (let round = 0; round < rounds && !signal.aborted; round += 1) {
     for (const victim of random.shuffle(victims)) {
       await pause(random.unit() * 2 * meanGapMs, signal);
-      const pid = await untilRunning(victim, parts, signal);
-      if (pid === null) break;
+      const server = servers[victim];
+      // A Temporal server that starts while its database is down ends, so they are killed one after the other.
+      if (server !== undefined) await back;
+      const pid = server === undefined ? await untilRunning(victim, parts, signal) : server.pid();
+      if (pid === null || signal.aborted) break;
       const atSec = (performance.now() - startedAt) / 1000;
       console.log(`kill -9 ${victim} (pid ${pid}) at ${atSec.toFixed(1)} s`);
-      kill(pid);
       kills.push({ victim, pid, atSec });
+      if (server === undefined) kill(pid);
+      else back = server.kill().then(server.untilBack);
     }
   }
+  await back;
   return kills;
 }
 
