@@ -1,9 +1,10 @@
-import { readdir, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { stat } from 'node:fs/promises';
+import { basename } from 'node:path';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { readTaskDirectory } from '../../harbor/read-directory.ts';
 import type { FileTree } from '../../sandbox/files.ts';
 import type { DataSet, DataSetFormat, DataSetSource, TaskDraft } from '../data-set.ts';
+import { findMarked } from './marked-directories.ts';
 
 /** Turns the directories of a data set into tasks. */
 export interface DirectoryReader {
@@ -23,9 +24,10 @@ export function directoryFormat(reader: DirectoryReader): DataSetFormat {
       const roots = await Promise.all(
         source.paths.map(async (path) => ((await isFile(path)) ? source.unpack(path) : path)),
       );
-      const found = (await Promise.all(roots.map((root) => findTasks(root, reader.markerFile)))).flat();
-      if (found.length > 0) return createDirectoryDataSet(found, reader, source);
-      const text = `${source.paths.join(', ')}: expected directories that contain ${reader.markerFile}, got none`;
+      const found = (await Promise.all(roots.map((root) => findMarked(root, reader.markerFile)))).flat();
+      const tasks = found.map((path) => ({ id: basename(path), path }));
+      if (tasks.length > 0) return createDirectoryDataSet(tasks, reader, source);
+      const text = `${source.paths.join(', ')}: expected directories that contain ${reader.markerFile}, also in groups, got none`;
       throw new TemperFailure('UnknownTask', text);
     },
   };
@@ -65,23 +67,6 @@ function createDirectoryDataSet(
       return task === undefined ? null : draftOf(task);
     },
   };
-}
-
-/** The task directories in a directory, sorted. It may be a task itself, or contain one directory that contains the tasks. */
-async function findTasks(root: string, markerFile: string): Promise<readonly TaskDirectory[]> {
-  const name = root.split('/').at(-1) ?? root;
-  if (await isFile(join(root, markerFile))) return [{ id: name, path: root }];
-  const entries = await readdir(root, { withFileTypes: true });
-  const children = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
-  const tasks: TaskDirectory[] = [];
-  for (const id of children.sort()) {
-    const path = join(root, id);
-    if (await isFile(join(path, markerFile))) tasks.push({ id, path });
-  }
-  const [only] = children;
-  return tasks.length === 0 && children.length === 1 && only !== undefined
-    ? findTasks(join(root, only), markerFile)
-    : tasks;
 }
 
 const isFile = (path: string): Promise<boolean> =>
