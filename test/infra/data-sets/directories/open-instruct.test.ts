@@ -81,6 +81,6 @@ it('rejects an archive that leaves its directory or contains a link, and a file 
   await fixture.write('empty/readme.txt', '');
   await assert.rejects(
     fixture.tasks.list(`open-instruct:${fixture.root}/empty`),
-    failure('UnknownTask', /expected directories that contain instruction\.md, got none/),
+    failure('UnknownTask', /expected directories that contain instruction\.md, also in groups, got none/),
   );
 });
