@@ -138,6 +138,7 @@ function report(run: TestCounts | undefined, left: readonly string[]): void {
     console.log(`tests that need ${need.name} were left out, because ${reason}:`);
     for (const file of files) console.log(`  ${file}`);
   }
+  if (selection.files.length === 0) console.log('no test of this suite can run here');
   if (words.length === 0) for (const suite of Object.values(ownCommands)) console.log(`not run: ${suite}`);
   for (const problem of problems) console.log(`✖ ${problem}`);
   const tail = skipped.length > 0 ? `, ${skipped.length} skipped` : '';
