@@ -130,8 +130,8 @@ describe('imports', () => {
 
   it('reach the whole configuration from workers alone: they hand each part what it needs', () => {
     const strays = productSources()
-      .filter((path) => !path.startsWith('workers/') && path !== 'infra/config.ts')
-      .filter((path) => importsOf(path).some(({ target }) => target === 'infra/config.ts'));
+      .filter((path) => !path.startsWith('workers/') && path !== 'infra/settings/config.ts')
+      .filter((path) => importsOf(path).some(({ target }) => target === 'infra/settings/config.ts'));
     assert.deepEqual(strays, []);
   });
 });
@@ -158,10 +158,11 @@ it('no module of workflows has state, because all workflows of a worker share th
   assert.deepEqual(stateful, []);
 });
 
-it('of a stack, only infra/config.ts reads the environment', () => {
+it('of a stack, only infra/settings/config.ts reads the environment', () => {
   const readers = productSources()
     .filter(
-      (path) => !/^infra\/(setup|process)\//.test(path) && path !== 'infra/config.ts' && !sandboxProgram.test(path),
+      (path) =>
+        !/^infra\/(setup|process)\//.test(path) && path !== 'infra/settings/config.ts' && !sandboxProgram.test(path),
     )
     .filter((path) => /\bprocess\.env\b/.test(readSource(path)));
   assert.deepEqual(readers, []);

@@ -1,11 +1,11 @@
 import type { Logger } from 'pino';
 import type { Host } from '../activities/host/host.ts';
-import type { Config } from '../infra/config.ts';
 import { claimHost, type HostFacts, watchText } from '../infra/hosts/claim.ts';
 import { createLease, type HeldLease } from '../infra/hosts/lease.ts';
 import { leaseMsOf } from '../infra/hosts/lease-times.ts';
 import { readMachineId } from '../infra/hosts/machine.ts';
 import { packageVersion } from '../infra/package-version.ts';
+import type { Config } from '../infra/settings/config.ts';
 import type { SharedState } from '../infra/store/shared-state.ts';
 import { TemperFailure } from '../workflows/contracts/failures.ts';
 import { keepLease } from './keep-lease.ts';

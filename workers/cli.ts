@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { CommanderError } from 'commander';
-import { readConfig } from '../infra/config.ts';
+import { readConfig } from '../infra/settings/config.ts';
 import { buildProgram } from './cli/program.ts';
 import { describeError, exitCodeOf, exitCodes, interruptOr } from './cli/text/errors.ts';
 import { note } from './cli/text/output.ts';

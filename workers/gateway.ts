@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import type { Config } from '../infra/config.ts';
 import { createEnginePools } from '../infra/engine/pools.ts';
 import { startGateway } from '../infra/gateway/server.ts';
 import { requireSharedJournals } from '../infra/gateway/sessions/journal-directory.ts';
@@ -11,6 +10,7 @@ import { createBundles } from '../infra/harbor/bundle.ts';
 import { leaseMsOf } from '../infra/hosts/lease-times.ts';
 import { createEnvironments } from '../infra/openenv/environments/environments.ts';
 import { createEnvironmentTool } from '../infra/openenv/environments/tool.ts';
+import type { Config } from '../infra/settings/config.ts';
 import { openStackKeys } from '../infra/stack.ts';
 import { openLease } from './claim-host.ts';
 import { keepLease } from './keep-lease.ts';

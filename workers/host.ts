@@ -12,7 +12,6 @@ import { createTraceActivities } from '../activities/host/traces.ts';
 import { createAgents } from '../infra/agents/index.ts';
 import { loadOwnAgents } from '../infra/agents/own-agents.ts';
 import { createRuntime, runtimeTarget } from '../infra/agents/runtime.ts';
-import type { Config } from '../infra/config.ts';
 import { createPublicNetwork } from '../infra/egress/network.ts';
 import { createEgressPlaces } from '../infra/egress/places.ts';
 import { createGatewayControl } from '../infra/gateway/client.ts';
@@ -28,6 +27,7 @@ import { capacityWarning, rolloutDirectories, rolloutsThatFit } from '../infra/m
 import { createHelperSpawner } from '../infra/process/spawner/through-helper.ts';
 import { hasImage, openProviders } from '../infra/sandbox/index.ts';
 import { createKeptResults } from '../infra/sandbox/kept-results.ts';
+import type { Config } from '../infra/settings/config.ts';
 import { openStackKeys } from '../infra/stack.ts';
 import { createTasks } from '../infra/tasks/tasks.ts';
 import { backlogOf } from '../infra/temporal/backlog.ts';

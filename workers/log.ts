@@ -1,5 +1,5 @@
 import { type Logger, pino } from 'pino';
-import type { Config } from '../infra/config.ts';
+import type { Config } from '../infra/settings/config.ts';
 
 /** Creates the log of a process: JSON lines on stdout. */
 export function createLog(config: Config, part: string): Logger {

@@ -1,6 +1,6 @@
 import type { TelemetryOptions } from '@temporalio/worker';
-import type { Config, WorkerKind } from '../infra/config.ts';
-import { isLoopback } from '../infra/listen-settings.ts';
+import type { Config, WorkerKind } from '../infra/settings/config.ts';
+import { isLoopback } from '../infra/settings/listen.ts';
 import { serveGuardedMetrics } from '../infra/temporal/guarded-metrics.ts';
 import { freePort } from '../infra/temporal/ports.ts';
 

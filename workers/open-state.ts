@@ -1,4 +1,4 @@
-import type { Config } from '../infra/config.ts';
+import type { Config } from '../infra/settings/config.ts';
 import { openStackId } from '../infra/stack.ts';
 import { openSharedState, type SharedState } from '../infra/store/shared-state.ts';
 import { requireUsable } from '../infra/store/usable.ts';

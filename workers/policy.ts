@@ -1,7 +1,7 @@
 import { once } from 'node:events';
-import type { Config } from '../infra/config.ts';
 import { type PolicyServerOptions, startPolicyServer } from '../infra/kits/embedded-policy/index.ts';
-import { isLoopback } from '../infra/listen-settings.ts';
+import type { Config } from '../infra/settings/config.ts';
+import { isLoopback } from '../infra/settings/listen.ts';
 import { createLog } from './log.ts';
 import { reportStateOnSignal } from './report-state.ts';
 

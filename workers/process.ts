@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { Client } from '@temporalio/client';
 import { type NativeConnection, Runtime, Worker, type WorkerOptions } from '@temporalio/worker';
 import type { Logger } from 'pino';
-import type { Config, WorkerKind } from '../infra/config.ts';
+import type { Config, WorkerKind } from '../infra/settings/config.ts';
 import { connectWorker } from '../infra/temporal/connection.ts';
 import { createHeartbeatThread } from '../infra/temporal/heartbeat-thread.ts';
 import { type KeptAttempts, openKeptAttempts } from '../infra/temporal/kept-attempts.ts';

@@ -1,9 +1,9 @@
 import type { Client } from '@temporalio/client';
-import type { Config } from '../infra/config.ts';
 import { dayMs, type RetentionContext } from '../infra/retention/category.ts';
 import { type CollectOptions, collect } from '../infra/retention/collect.ts';
 import { createKnowledge } from '../infra/retention/knowledge.ts';
 import { categories } from '../infra/retention/table.ts';
+import type { Config } from '../infra/settings/config.ts';
 import { openObjects } from '../infra/store/shared-state.ts';
 
 /** The age from which on an unused blob may go: longer than any time between storing a blob and recording its reference. */

@@ -4,9 +4,9 @@ import type { TrainerDependencies } from '../activities/trainer/dependencies.ts'
 import { createPreparation } from '../activities/trainer/prepare.ts';
 import { createSync } from '../activities/trainer/sync.ts';
 import { createUpdate } from '../activities/trainer/update.ts';
-import type { Config } from '../infra/config.ts';
 import { createEngines } from '../infra/engine/index.ts';
 import { createEnginePools } from '../infra/engine/pools.ts';
+import type { Config } from '../infra/settings/config.ts';
 import type { Objects } from '../infra/store/objects.ts';
 import type { Store } from '../infra/store/store.ts';
 import { evaluatedRuns, openRuns } from '../infra/temporal/runs.ts';

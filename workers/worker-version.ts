@@ -1,5 +1,5 @@
 import type { WorkerOptions } from '@temporalio/worker';
-import type { Config } from '../infra/config.ts';
+import type { Config } from '../infra/settings/config.ts';
 
 /**
  * Returns what makes a control worker a version of a Worker Deployment: each workflow is pinned to the version that began

@@ -1,4 +1,4 @@
-import { settings } from '../../infra/settings.ts';
+import { settings } from '../../infra/settings/environment.ts';
 import { failureKinds } from '../../workflows/contracts/failures.ts';
 import { counters, gauges } from '../../workflows/contracts/metrics.ts';
 import { searchAttributeDescriptions, searchAttributes } from '../../workflows/contracts/search-attributes.ts';

@@ -12,7 +12,7 @@ export interface HubAccount {
   readonly token: string | null;
 }
 
-/** The environment variables of the hub, which have the names that its own tools use; part of the table in `infra/settings.ts`. */
+/** The environment variables of the hub, which have the names that its own tools use; part of the table in `infra/settings/environment.ts`. */
 export const hubVariables = {
   HF_TOKEN: setting(
     z.string().optional(),

@@ -3,8 +3,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { httpCall } from '../http/client.ts';
-import type { ServerTls } from '../listen-settings.ts';
 import { isSameSecret } from '../same-secret.ts';
+import type { ServerTls } from '../settings/listen.ts';
 
 export interface GuardedMetricsOptions {
   /** The address of the exporter of Temporal's SDK, which has neither TLS nor a token. */

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { Command } from 'commander';
-import { type Config, readConfigWith } from '../../infra/config.ts';
+import { type Config, readConfigWith } from '../../infra/settings/config.ts';
 import { connectClient } from '../../infra/temporal/connection.ts';
 import { freePort } from '../../infra/temporal/ports.ts';
 import { temporalTarget } from '../../infra/temporal/temporal-target.ts';

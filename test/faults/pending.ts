@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
-import type { Config } from '../../infra/config.ts';
 import { createGatewayControl } from '../../infra/gateway/client.ts';
 import { controlSockets } from '../../infra/gateway/sockets.ts';
+import type { Config } from '../../infra/settings/config.ts';
 import type { PartKind } from '../../workers/up/part.ts';
 import { sessionId } from '../../workflows/contracts/ids.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Config } from '../../infra/config.ts';
+import type { Config } from '../../infra/settings/config.ts';
 import type { JournaledUpdate } from '../../infra/trainer/journal.ts';
 
 /** A request in the embedded policy server's own record of what it received. */

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { Client } from '@temporalio/client';
-import { type Config, readConfig } from '../../infra/config.ts';
+import { type Config, readConfig } from '../../infra/settings/config.ts';
 import { openSharedState, type SharedState } from '../../infra/store/shared-state.ts';
 import { connectClient } from '../../infra/temporal/connection.ts';
 import { freePort } from '../../infra/temporal/ports.ts';

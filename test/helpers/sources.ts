@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 export const repositoryRoot = fileURLToPath(new URL('../..', import.meta.url));
 
 export interface ImportOf {
-  /** A path from the root for ours (`infra/config.ts`), else the specifier as written. */
+  /** A path from the root for ours (`infra/settings/config.ts`), else the specifier as written. */
   readonly target: string;
   readonly ours: boolean;
   /** Gone at run time. */

@@ -3,8 +3,8 @@ import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { readConfig } from '../../infra/config.ts';
 import { pathsBelow } from '../../infra/paths.ts';
+import { readConfig } from '../../infra/settings/config.ts';
 import { openStackId, openStackKeys, parseKeys } from '../../infra/stack.ts';
 import { createDirectory } from '../../infra/store/directory.ts';
 import type { Objects } from '../../infra/store/objects.ts';

@@ -1,5 +1,5 @@
-import type { Config } from '../../infra/config.ts';
 import { loadModel } from '../../infra/kits/chat-tokens/index.ts';
+import type { Config } from '../../infra/settings/config.ts';
 import { type Bug, bugAt, operators, sourceOf } from '../../infra/tasks/generated/bug.ts';
 import { startSession } from '../../workers/cli/stack/stack-session.ts';
 import { print } from '../../workers/cli/text/output.ts';

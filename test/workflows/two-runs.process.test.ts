@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { Client, WorkflowHandle } from '@temporalio/client';
-import { type Config, readConfig } from '../../infra/config.ts';
+import { type Config, readConfig } from '../../infra/settings/config.ts';
 import { connectClient } from '../../infra/temporal/connection.ts';
 import { freePort } from '../../infra/temporal/ports.ts';
 import { temporalTarget } from '../../infra/temporal/temporal-target.ts';

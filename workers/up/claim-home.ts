@@ -1,8 +1,8 @@
 import { mkdir } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Config } from '../../infra/config.ts';
 import { type FileLock, tryLock } from '../../infra/process/file-lock.ts';
 import { isRunning, type ProcessIdentity } from '../../infra/process/process-identity.mjs';
+import type { Config } from '../../infra/settings/config.ts';
 import { isUp, readUpFile, removeUpFile } from './up-file.ts';
 
 const pollMs = 100;

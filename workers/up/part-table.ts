@@ -1,9 +1,9 @@
 import { totalmem } from 'node:os';
 import { join } from 'node:path';
 import type { Client } from '@temporalio/client';
-import type { Config } from '../../infra/config.ts';
 import { gatewayNames, socketOf } from '../../infra/gateway/sockets.ts';
 import { untilListens } from '../../infra/process/listens.ts';
+import type { Config } from '../../infra/settings/config.ts';
 import { configuredTarget } from '../../infra/temporal/connection.ts';
 import { controlQueue, hostQueue, trainerQueue } from '../../workflows/contracts/queues.ts';
 import type { Part, PartKind, PartName } from './part.ts';

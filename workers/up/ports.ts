@@ -1,4 +1,4 @@
-import { type Config, readConfig } from '../../infra/config.ts';
+import { type Config, readConfig } from '../../infra/settings/config.ts';
 import { freePort, isPortFree } from '../../infra/temporal/ports.ts';
 import type { PartName } from './part.ts';
 

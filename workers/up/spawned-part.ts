@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, open } from 'node:fs/promises';
 import { dirname, extname, join } from 'node:path';
-import type { Config } from '../../infra/config.ts';
+import type { Config } from '../../infra/settings/config.ts';
 import { readLogFrom } from '../../infra/temporal/server-log.ts';
 import { errorMessage } from '../../workflows/contracts/error-message.ts';
 import type { Part, PartName, RunningPart } from './part.ts';

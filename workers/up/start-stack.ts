@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
-import type { Config } from '../../infra/config.ts';
 import { watchText } from '../../infra/hosts/claim.ts';
 import { readMachineId } from '../../infra/hosts/machine.ts';
+import type { Config } from '../../infra/settings/config.ts';
 import { openStackKeys } from '../../infra/stack.ts';
 import type { Hosts } from '../../infra/store/hosts.ts';
 import { type ClientConnection, connectClient } from '../../infra/temporal/connection.ts';

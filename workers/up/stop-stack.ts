@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Config } from '../../infra/config.ts';
 import { tryLock } from '../../infra/process/file-lock.ts';
 import { isRunning, type ProcessIdentity, processIdentity } from '../../infra/process/process-identity.mjs';
+import type { Config } from '../../infra/settings/config.ts';
 import { claimHome } from './claim-home.ts';
 import { isUp, readUpFile, type UpFile } from './up-file.ts';
 

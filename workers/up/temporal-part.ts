@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
-import type { Config } from '../../infra/config.ts';
+import type { Config } from '../../infra/settings/config.ts';
 import { type Executable, locateTemporal } from '../../infra/temporal/executable.ts';
 import { startDevServer } from '../../infra/temporal/server.ts';
 import type { Part } from './part.ts';

@@ -1,8 +1,8 @@
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { z } from 'zod';
-import type { Config } from '../../infra/config.ts';
 import { isRunning, processIdentity } from '../../infra/process/process-identity.mjs';
-import { storeVariables } from '../../infra/settings.ts';
+import type { Config } from '../../infra/settings/config.ts';
+import { storeVariables } from '../../infra/settings/environment.ts';
 import { type PartName, type PartStatus, partKinds, partStates } from './part.ts';
 
 const storedIdentity = z.object({ pid: z.int(), startedAt: z.string() });

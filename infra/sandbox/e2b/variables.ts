@@ -6,7 +6,7 @@ import { setting, text, wholeNumber } from '../../setting.ts';
 import { LastingRefusal } from '../failure.ts';
 import type { E2bSettings } from './settings.ts';
 
-/** The environment variables of E2B sandboxes; part of the table in `infra/settings.ts`. */
+/** The environment variables of E2B sandboxes; part of the table in `infra/settings/environment.ts`. */
 export const e2bVariables = {
   TEMPER_E2B_URL: setting(
     z

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Config, readConfig } from '../../../infra/config.ts';
+import { type Config, readConfig } from '../../../infra/settings/config.ts';
 import { backlogOf } from '../../../infra/temporal/backlog.ts';
 import { type ClientConnection, connectClient, plainTarget } from '../../../infra/temporal/connection.ts';
 import { openShares } from '../../../infra/temporal/shares.ts';

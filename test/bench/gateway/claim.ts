@@ -1,8 +1,8 @@
-import type { Config } from '../../../infra/config.ts';
 import { claimHost } from '../../../infra/hosts/claim.ts';
 import { leaseMsOf } from '../../../infra/hosts/lease-times.ts';
 import { readMachineId } from '../../../infra/hosts/machine.ts';
 import { packageVersion } from '../../../infra/package-version.ts';
+import type { Config } from '../../../infra/settings/config.ts';
 import { openLease } from '../../../workers/claim-host.ts';
 import { openState } from '../../../workers/open-state.ts';
 

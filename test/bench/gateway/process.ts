@@ -5,9 +5,9 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Config } from '../../../infra/config.ts';
 import { createGatewayControl, type GatewayControlClient } from '../../../infra/gateway/client.ts';
 import { controlSockets, directoryNameOf, socketOf } from '../../../infra/gateway/sockets.ts';
+import type { Config } from '../../../infra/settings/config.ts';
 import { gatewayHeap } from '../../../workers/up/part-table.ts';
 import { claimForGateway } from './claim.ts';
 

@@ -1,4 +1,4 @@
-import type { Config } from '../../../infra/config.ts';
+import type { Config } from '../../../infra/settings/config.ts';
 import { type Metrics, readMetrics, transitionsOf, writesOf } from './metrics.ts';
 import type { ProcessSampler, ProcessUse } from './processes.ts';
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { Client } from '@temporalio/client';
 import { Runtime, Worker } from '@temporalio/worker';
-import type { Config } from '../../../infra/config.ts';
+import type { Config } from '../../../infra/settings/config.ts';
 import { bundleCode } from '../../../infra/temporal/bundle.ts';
 import { connectWorker } from '../../../infra/temporal/connection.ts';
 import { temporalTarget } from '../../../infra/temporal/temporal-target.ts';

@@ -1,6 +1,6 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
-import type { Config } from '../../../infra/config.ts';
 import { futureLimits } from '../../../infra/kits/embedded-policy/server/tinker/futures.ts';
+import type { Config } from '../../../infra/settings/config.ts';
 import { type ProcessState, stateMessage } from '../../../workers/report-state.ts';
 import type { PartName } from '../../../workers/up/part.ts';
 import type { RunningStack } from '../../../workers/up/start-stack.ts';

@@ -1,7 +1,7 @@
 import pLimit from 'p-limit';
-import type { Config } from '../../../infra/config.ts';
 import { openProviders } from '../../../infra/sandbox/index.ts';
 import type { SandboxProvider } from '../../../infra/sandbox/sandbox.ts';
+import type { Config } from '../../../infra/settings/config.ts';
 import { openStackId } from '../../../infra/stack.ts';
 import { openObjects } from '../../../infra/store/shared-state.ts';
 

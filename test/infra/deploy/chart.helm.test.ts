@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { parseAllDocuments } from 'yaml';
-import { readConfig } from '../../../infra/config.ts';
+import { readConfig } from '../../../infra/settings/config.ts';
 import { locateHelm } from '../../helpers/deploy/tools.ts';
 import { repositoryRoot } from '../../helpers/sources.ts';
 

@@ -3,8 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { parse } from 'yaml';
-import { readConfig } from '../../../infra/config.ts';
-import { environment } from '../../../infra/settings.ts';
+import { readConfig } from '../../../infra/settings/config.ts';
+import { environment } from '../../../infra/settings/environment.ts';
 import { repositoryRoot } from '../../helpers/sources.ts';
 
 const directory = join(repositoryRoot, 'infra/deploy');

@@ -1,6 +1,7 @@
 // A worker process that a test kills: it starts a detached process in a sandbox, reports that and waits for its end.
-import { readConfig } from '../../../infra/config.ts';
+
 import { openProviders } from '../../../infra/sandbox/index.ts';
+import { readConfig } from '../../../infra/settings/config.ts';
 import { type SandboxKind, sandboxKinds } from '../../../workflows/contracts/sandbox-kinds.ts';
 
 const isKind = (text: string | undefined): text is SandboxKind => sandboxKinds.some((kind) => kind === text);

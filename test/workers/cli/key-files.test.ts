@@ -3,7 +3,7 @@ import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it } from 'node:test';
-import { readConfig } from '../../../infra/config.ts';
+import { readConfig } from '../../../infra/settings/config.ts';
 import { type Check, checkKeyFiles } from '../../../workers/cli/commands/doctor/checks.ts';
 
 it('doctor names files with secrets that every account may read', async (t) => {

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { readConfig } from '../../../infra/config.ts';
+import { readConfig } from '../../../infra/settings/config.ts';
 import { startSession } from '../../../workers/cli/stack/stack-session.ts';
 import { withFreePorts } from '../../../workers/up/ports.ts';
 import { readUpFile } from '../../../workers/up/up-file.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
-import { type Config, readConfig } from '../../../infra/config.ts';
+import { type Config, readConfig } from '../../../infra/settings/config.ts';
 import { freePort, isPortFree } from '../../../infra/temporal/ports.ts';
 import { withFreePorts } from '../../../workers/up/ports.ts';
 import { startStack } from '../../../workers/up/start-stack.ts';

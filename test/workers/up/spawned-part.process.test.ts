@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import { readConfig } from '../../../infra/config.ts';
+import { readConfig } from '../../../infra/settings/config.ts';
 import { spawnedPart } from '../../../workers/up/spawned-part.ts';
 
 describe('a part of the stack that does not become ready in time', () => {

@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path';
 import type { Command } from 'commander';
-import { type Config, readConfig } from '../../../infra/config.ts';
+import { type Config, readConfig } from '../../../infra/settings/config.ts';
 import { onInterrupt } from '../follow/interrupt.ts';
 import { configOf, sandboxOption, stackCommand, wholeNumber } from '../stack/command.ts';
 import { note, print } from '../text/output.ts';

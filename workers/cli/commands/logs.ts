@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Argument, type Command } from 'commander';
-import type { Config } from '../../../infra/config.ts';
+import type { Config } from '../../../infra/settings/config.ts';
 import { partKinds } from '../../up/part.ts';
 import { configOf, type HomeOption, stackCommand, wholeNumber } from '../stack/command.ts';
 import { Unsuccessful, UsageError } from '../text/errors.ts';

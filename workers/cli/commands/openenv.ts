@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { Command } from 'commander';
-import type { Config } from '../../../infra/config.ts';
 import type { UpstreamModel } from '../../../infra/gateway/upstream/upstreams.ts';
 import type { TaskEntry } from '../../../infra/openenv/episodes/environment.ts';
+import type { Config } from '../../../infra/settings/config.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { RolloutRequest } from '../../../workflows/contracts/rollout.ts';
 import { agentOf, agentOptionsOption, readAgentOptions } from '../follow/agent-options.ts';

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { Config } from '../../../infra/config.ts';
+import type { Config } from '../../../infra/settings/config.ts';
 import type { BudgetChange } from '../../../workflows/contracts/budget.ts';
 import type { AgentOptions } from '../../../workflows/contracts/rollout.ts';
 import { type RunRequest, runInput } from '../../../workflows/contracts/run.ts';

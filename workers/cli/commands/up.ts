@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import type { Config } from '../../../infra/config.ts';
 import { capacityWarning, rolloutsThatFit } from '../../../infra/machine/rollouts-that-fit.ts';
+import type { Config } from '../../../infra/settings/config.ts';
 import { kindOf, type PartKind, type PartName, type PartStatus, partKinds } from '../../up/part.ts';
 import type { StackAddresses } from '../../up/up-file.ts';
 import { onInterrupt } from '../follow/interrupt.ts';

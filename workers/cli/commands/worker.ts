@@ -1,5 +1,5 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander';
-import type { Config } from '../../../infra/config.ts';
+import type { Config } from '../../../infra/settings/config.ts';
 import { configOf, type HomeOption, stackCommand } from '../stack/command.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { Option } from 'commander';
 import type { Agent } from '../../../infra/agents/agent.ts';
 import type { Agents } from '../../../infra/agents/index.ts';
-import type { Config } from '../../../infra/config.ts';
+import type { Config } from '../../../infra/settings/config.ts';
 import { hostToolNames } from '../../../workflows/contracts/host-tools.ts';
 import { parseInput } from '../../../workflows/contracts/input.ts';
 import type { AgentOptions } from '../../../workflows/contracts/rollout.ts';

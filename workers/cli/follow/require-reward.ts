@@ -1,4 +1,4 @@
-import type { Config } from '../../../infra/config.ts';
+import type { Config } from '../../../infra/settings/config.ts';
 import { orUsageError, taskUsageError } from '../text/errors.ts';
 
 /** Checks the reward policy before anything starts. */

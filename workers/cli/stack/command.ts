@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { type Config, readConfig, readConfigWith } from '../../../infra/config.ts';
-import { storeVariables } from '../../../infra/settings.ts';
+import { type Config, readConfig, readConfigWith } from '../../../infra/settings/config.ts';
+import { storeVariables } from '../../../infra/settings/environment.ts';
 import { sandboxChoices } from '../../../workflows/contracts/sandbox-kinds.ts';
 import { isUp, readUpFile } from '../../up/up-file.ts';
 import { orUsageError } from '../text/errors.ts';

@@ -1,5 +1,5 @@
 import type { Client } from '@temporalio/client';
-import type { Config } from '../../../infra/config.ts';
+import type { Config } from '../../../infra/settings/config.ts';
 import type { Records } from '../../../infra/store/records.ts';
 import { openSharedState, type SharedState } from '../../../infra/store/shared-state.ts';
 import type { Store } from '../../../infra/store/store.ts';

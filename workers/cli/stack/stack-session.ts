@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Config } from '../../../infra/config.ts';
 import type { Paths } from '../../../infra/paths.ts';
 import { isRunning, processIdentity } from '../../../infra/process/process-identity.mjs';
 import { type Hold, tryHoldAlone, tryUse } from '../../../infra/process/use-lock.ts';
+import type { Config } from '../../../infra/settings/config.ts';
 import { configuredTarget } from '../../../infra/temporal/connection.ts';
 import { controlQueue } from '../../../workflows/contracts/queues.ts';
 import { AlreadyUp } from '../../up/claim-home.ts';

@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises';
-import type { Config } from '../../../infra/config.ts';
+import type { Config } from '../../../infra/settings/config.ts';
 import { type ParsedSetAddress, parseSetAddress } from '../../../infra/tasks/address.ts';
 import { resolveBelowRoots } from '../../../infra/tasks/task-directories.ts';
 import { configuredTarget } from '../../../infra/temporal/connection.ts';

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { type AgentPackage, createPackages } from '../../../../infra/agents/packages.ts';
-import type { Config } from '../../../../infra/config.ts';
 import { checkPrefix, loadModel, type Model } from '../../../../infra/kits/chat-tokens/index.ts';
+import type { Config } from '../../../../infra/settings/config.ts';
 import { errorMessage } from '../../../../workflows/contracts/error-message.ts';
 
 /** One line of the doctor's report. */

@@ -2,8 +2,8 @@ import { execFile } from 'node:child_process';
 import { access, constants, mkdir, statfs } from 'node:fs/promises';
 import { availableParallelism, freemem, totalmem } from 'node:os';
 import { promisify } from 'node:util';
-import type { Config } from '../../../../infra/config.ts';
 import { rolloutsThatFit } from '../../../../infra/machine/rollouts-that-fit.ts';
+import type { Config } from '../../../../infra/settings/config.ts';
 import { errorMessage } from '../../../../workflows/contracts/error-message.ts';
 import { type Check, missing, ok, type RunChecks, warn } from './checks.ts';
 

@@ -1,8 +1,8 @@
 import Docker from 'dockerode';
-import type { Config } from '../../../../infra/config.ts';
 import { sizeOfOwnImages } from '../../../../infra/sandbox/docker/images/evict.ts';
 import { createImageUses } from '../../../../infra/sandbox/docker/images/uses.ts';
 import { openProviders } from '../../../../infra/sandbox/index.ts';
+import type { Config } from '../../../../infra/settings/config.ts';
 import { openStackId } from '../../../../infra/stack.ts';
 import { openObjects } from '../../../../infra/store/shared-state.ts';
 import { generatedImage } from '../../../../infra/tasks/generated/generate.ts';

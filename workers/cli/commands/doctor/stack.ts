@@ -1,7 +1,7 @@
-import type { Config } from '../../../../infra/config.ts';
 import type { Engine } from '../../../../infra/engine/engine.ts';
 import { createEngines } from '../../../../infra/engine/index.ts';
 import { controlSockets } from '../../../../infra/gateway/sockets.ts';
+import type { Config } from '../../../../infra/settings/config.ts';
 import { configuredTarget, connectClient } from '../../../../infra/temporal/connection.ts';
 import { temporalTarget } from '../../../../infra/temporal/temporal-target.ts';
 import { errorMessage } from '../../../../workflows/contracts/error-message.ts';

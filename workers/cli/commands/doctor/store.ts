@@ -1,4 +1,4 @@
-import type { Config } from '../../../../infra/config.ts';
+import type { Config } from '../../../../infra/settings/config.ts';
 import { openObjects } from '../../../../infra/store/shared-state.ts';
 import { requireUsable } from '../../../../infra/store/usable.ts';
 import { errorMessage } from '../../../../workflows/contracts/error-message.ts';

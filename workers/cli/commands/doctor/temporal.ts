@@ -1,5 +1,5 @@
 import type { Client } from '@temporalio/client';
-import type { Config, Deployment } from '../../../../infra/config.ts';
+import type { Config, Deployment } from '../../../../infra/settings/config.ts';
 import { openStackId } from '../../../../infra/stack.ts';
 import { openObjects } from '../../../../infra/store/shared-state.ts';
 import { type ClientConnection, configuredTarget, connectClient } from '../../../../infra/temporal/connection.ts';

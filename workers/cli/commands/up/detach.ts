@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdir, open } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Config } from '../../../../infra/config.ts';
+import type { Config } from '../../../../infra/settings/config.ts';
 import { AlreadyUp } from '../../../up/claim-home.ts';
 import { isUp, readUpFile, type UpFile } from '../../../up/up-file.ts';
 import { note } from '../../text/output.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { setting } from './setting.ts';
+import { setting } from '../setting.ts';
 
 /** The environment variables for OpenEnv: what temper serves, and what its tasks may use. */
 export const openEnvVariables = {

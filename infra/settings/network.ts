@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { networkModes } from '../workflows/contracts/network.ts';
-import { setting } from './setting.ts';
+import { networkModes } from '../../workflows/contracts/network.ts';
+import { setting } from '../setting.ts';
 
 /** The environment variables of the networks that tasks and the builds of their images get. */
 export const networkVariables = {

@@ -1,22 +1,22 @@
 import { availableParallelism, homedir, hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { z } from 'zod';
-import type { NetworkMode } from '../workflows/contracts/network.ts';
-import { defaultPool } from '../workflows/contracts/policy.ts';
-import { isRemote, type SandboxChoice } from '../workflows/contracts/sandbox-kinds.ts';
-import type { EnginePool } from './engine/pools.ts';
-import type { HostVariables } from './harbor/host-variables.ts';
-import { type ListenSettings, listenFrom } from './listen-settings.ts';
-import { defaultCapacity } from './machine/rollouts-that-fit.ts';
-import { type Paths, pathsBelow } from './paths.ts';
-import type { E2bSettings } from './sandbox/e2b/settings.ts';
-import { e2bFrom } from './sandbox/e2b/variables.ts';
-import type { KubernetesSettings } from './sandbox/kubernetes/settings.ts';
-import { kubernetesFrom } from './sandbox/kubernetes/variables.ts';
-import { environment } from './settings.ts';
-import type { StackKeys } from './stack.ts';
-import type { StorePlace } from './store/shared-state.ts';
-import { stackKeysFrom, storeFrom } from './store-settings.ts';
+import type { NetworkMode } from '../../workflows/contracts/network.ts';
+import { defaultPool } from '../../workflows/contracts/policy.ts';
+import { isRemote, type SandboxChoice } from '../../workflows/contracts/sandbox-kinds.ts';
+import type { EnginePool } from '../engine/pools.ts';
+import type { HostVariables } from '../harbor/host-variables.ts';
+import { defaultCapacity } from '../machine/rollouts-that-fit.ts';
+import { type Paths, pathsBelow } from '../paths.ts';
+import type { E2bSettings } from '../sandbox/e2b/settings.ts';
+import { e2bFrom } from '../sandbox/e2b/variables.ts';
+import type { KubernetesSettings } from '../sandbox/kubernetes/settings.ts';
+import { kubernetesFrom } from '../sandbox/kubernetes/variables.ts';
+import type { StackKeys } from '../stack.ts';
+import type { StorePlace } from '../store/shared-state.ts';
+import { environment } from './environment.ts';
+import { type ListenSettings, listenFrom } from './listen.ts';
+import { stackKeysFrom, storeFrom } from './store.ts';
 
 // This module is the only reader of a stack's environment. The composition roots in `workers/` hand each part what it needs of it.
 

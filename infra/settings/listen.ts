@@ -1,7 +1,7 @@
 import { createSecureContext } from 'node:tls';
 import { z } from 'zod';
-import { readKeyFile } from './key-file.ts';
-import { port, setting, text, wholeNumber } from './setting.ts';
+import { readKeyFile } from '../key-file.ts';
+import { port, setting, text, wholeNumber } from '../setting.ts';
 
 const address = () => z.ipv4({ error: 'expected an IPv4 address, such as 0.0.0.0' }).default('127.0.0.1');
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { readConfig } from '../../infra/config.ts';
-import { defaultCapacity } from '../../infra/machine/rollouts-that-fit.ts';
-import { settings } from '../../infra/settings.ts';
+import { defaultCapacity } from '../../../infra/machine/rollouts-that-fit.ts';
+import { readConfig } from '../../../infra/settings/config.ts';
+import { settings } from '../../../infra/settings/environment.ts';
 
 const environment = {
   TEMPER_HOME: '/tmp/some-home',

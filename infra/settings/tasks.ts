@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { setting } from './setting.ts';
+import { setting } from '../setting.ts';
 
 const expected = { error: 'expected names of variables with commas between them, none of them a setting of temper' };
 

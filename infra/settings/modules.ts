@@ -1,4 +1,4 @@
-import { list, setting } from './setting.ts';
+import { list, setting } from '../setting.ts';
 
 /** The environment variables that name modules of the operator's own, which the processes of a stack load. */
 export const moduleVariables = {

@@ -1,9 +1,9 @@
 import type { z } from 'zod';
-import { readKeyFile } from './key-file.ts';
-import type { environment } from './settings.ts';
-import { parseKeys, type StackKeys } from './stack.ts';
-import { parseS3Address } from './store/s3/place.ts';
-import type { StorePlace } from './store/shared-state.ts';
+import { readKeyFile } from '../key-file.ts';
+import { parseKeys, type StackKeys } from '../stack.ts';
+import { parseS3Address } from '../store/s3/place.ts';
+import type { StorePlace } from '../store/shared-state.ts';
+import type { environment } from './environment.ts';
 
 // The part of the environment that says where the stack's shared state and its keys are.
 

@@ -1,18 +1,18 @@
 import { z } from 'zod';
-import { sandboxChoices } from '../workflows/contracts/sandbox-kinds.ts';
-import { hubVariables } from './data-sets/hub-account.ts';
-import { listenVariables } from './listen-settings.ts';
-import { moduleVariables } from './module-settings.ts';
-import { networkVariables } from './network-settings.ts';
-import { openEnvVariables } from './openenv-settings.ts';
-import { e2bVariables } from './sandbox/e2b/variables.ts';
-import { kubernetesVariables } from './sandbox/kubernetes/variables.ts';
-import { list, port, setting, text, wholeNumber } from './setting.ts';
-import { parseS3Address, s3AddressForm } from './store/s3/place.ts';
-import { taskVariables } from './task-settings.ts';
+import { sandboxChoices } from '../../workflows/contracts/sandbox-kinds.ts';
+import { hubVariables } from '../data-sets/hub-account.ts';
+import { e2bVariables } from '../sandbox/e2b/variables.ts';
+import { kubernetesVariables } from '../sandbox/kubernetes/variables.ts';
+import { list, port, setting, text, wholeNumber } from '../setting.ts';
+import { parseS3Address, s3AddressForm } from '../store/s3/place.ts';
+import { listenVariables } from './listen.ts';
+import { moduleVariables } from './modules.ts';
+import { networkVariables } from './network.ts';
+import { openEnvVariables } from './openenv.ts';
+import { taskVariables } from './tasks.ts';
 
 /**
- * Every environment variable that temper reads: the one table behind the reader (`infra/config.ts`) and the settings
+ * Every environment variable that temper reads: the one table behind the reader (`infra/settings/config.ts`) and the settings
  * reference in the docs. What belongs to a training run is its workflow's input instead, so that a replay can't see
  * another value.
  */
