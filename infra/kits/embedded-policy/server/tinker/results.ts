@@ -32,6 +32,9 @@ export function jsonResult(body: unknown): FutureResult {
   return { status: 200, type: 'json', body };
 }
 
+/** Copies the bytes into memory of their own: a short buffer from Node's pool would keep all 64 KB of that while it is kept. */
 export function bytesResult(bytes: Buffer): FutureResult {
-  return { status: 200, type: 'protobuf', bytes };
+  const own = Buffer.allocUnsafeSlow(bytes.length);
+  bytes.copy(own);
+  return { status: 200, type: 'protobuf', bytes: own };
 }

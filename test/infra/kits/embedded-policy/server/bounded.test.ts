@@ -35,6 +35,16 @@ describe('the futures of a policy server that lives long', () => {
     assert.equal(typeof futures.earlier(key(2)), 'string');
   });
 
+  it('keep no memory beside a small result, so that the bytes that are counted are those that are kept', async () => {
+    const futures = createFutures();
+    const pooled = Buffer.from('a small result');
+    assert.ok(pooled.buffer.byteLength > pooled.length, 'expected a buffer from the pool of Node');
+    const id = await done(futures, key(1), async () => bytesResult(pooled));
+    const result = await futures.wait(id, 0);
+    assert.ok(typeof result === 'object' && result?.status === 200 && result.type === 'protobuf');
+    assert.deepEqual([result.bytes.toString(), result.bytes.buffer.byteLength], ['a small result', pooled.length]);
+  });
+
   it('remember requests of one scope however many others come', async () => {
     const futures = createFutures();
     const first = await done(futures, key(1), small);
