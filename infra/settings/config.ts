@@ -163,7 +163,7 @@ export function readConfig(source: Environment = process.env): Config {
     deployment: deploymentFrom(env),
     ...listening,
     gateways: env.TEMPER_GATEWAYS,
-    modelDir: env.TEMPER_MODEL_DIR ?? join(import.meta.dirname, 'tasks/generated/temper-tiny'),
+    modelDir: env.TEMPER_MODEL_DIR ?? join(import.meta.dirname, '../tasks/generated/temper-tiny'),
     engine: {
       capacity: env.TEMPER_ENGINE_CAPACITY ?? null,
       graceSec: env.TEMPER_ENGINE_HOLD,
