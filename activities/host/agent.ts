@@ -56,7 +56,7 @@ function awaitStarted(host: Host, input: AwaitAgent): Promise<AgentEnd> {
   const startedAtMs = Context.current().info.scheduledTimestampMs;
   return atBoundary(async (signal) => {
     const sandbox = await attachAgentSandbox(host, input);
-    return awaitAgent(host, input, { sandbox, startedAtMs }, signal);
+    return awaitAgent(host, input, { sandbox, startedAtMs, sawStart: true }, signal);
   });
 }
 
@@ -75,7 +75,8 @@ function startAndAwait(host: Host, input: StartAndAwait, lanes: SharedLanes | un
     },
     async ({ started, startedAtMs, startSeconds }, signal) => {
       const sandbox = started?.sandbox ?? (await attachAgentSandbox(host, input));
-      const end = { ...(await awaitAgent(host, input, { sandbox, startedAtMs }, signal)), startSeconds };
+      const running = { sandbox, startedAtMs, sawStart: started?.started !== 'already-started' };
+      const end = { ...(await awaitAgent(host, input, running, signal)), startSeconds };
       if (lanes === undefined || baseCommit === undefined) return end;
       const options = { sandbox, store: host.store, workdir: start.task.workdir, baseCommit };
       const captured = await captureAtOnce(lanes.capture, options, signal);
@@ -100,7 +101,28 @@ function startedAtMs({ beganAtMs }: AwaitAgent, started: StartResult): number {
 async function awaitAgent(
   host: Host,
   input: AwaitAgent,
-  { sandbox, startedAtMs }: { readonly sandbox: Sandbox; readonly startedAtMs: number },
+  running: RunningAgent,
+  signal: AbortSignal,
+): Promise<AgentEnd> {
+  try {
+    return await watchAgent(host, input, running, signal);
+  } catch (error) {
+    if (wasEndedInside(error)) return endedItself(host);
+    throw error;
+  }
+}
+
+interface RunningAgent {
+  readonly sandbox: Sandbox;
+  readonly startedAtMs: number;
+  /** Whether it is known that the agent began. */
+  readonly sawStart: boolean;
+}
+
+async function watchAgent(
+  host: Host,
+  input: AwaitAgent,
+  { sandbox, startedAtMs, sawStart }: RunningAgent,
   signal: AbortSignal,
 ): Promise<AgentEnd> {
   const deadline = startedAtMs + input.timeoutMs;
@@ -116,13 +138,14 @@ async function awaitAgent(
     signal.throwIfAborted();
   } catch (error) {
     if (cancelRequested(signal) && host.acts(token)) await endAgent(sandbox, agentKey, 'running');
-    if (wasEndedInside(error)) return endedItself(host);
     throw error;
   } finally {
     channel.close();
     egress?.close();
   }
   if (status.state === 'unknown' || status.state === 'absent') {
+    // The records are out of reach of every agent but one that is root.
+    if (sawStart && input.start?.task.user === 'root') return endedItself(host);
     const evidence = status.state === 'unknown' ? status.evidence : 'it was never started';
     throw new TemperFailure('AgentStateUnknown', `whether the agent ran in ${sandbox.name} is unknown: ${evidence}`);
   }

@@ -13,7 +13,9 @@ import type { SandboxMount } from '../sandbox/sandbox.ts';
 // the packages of the named agents, each under its name and version. A sandbox that needs another version is refused. It needs
 // Docker and no registry; push the image to one that the cluster can pull from.
 
-/** Libraries of `setpriv` beside those that the runtime has. */
+/** The keeper's tools: one that drops capabilities, and two for the first process of a sandbox whose agent is root. */
+const toolNames = ['setpriv', 'env', 'sleep'];
+/** Libraries of the tools beside those that the runtime has. */
 const toolLibraries = /^libcap-ng\.so/;
 
 async function main([image, ...agents]: readonly string[]): Promise<void> {
@@ -54,9 +56,14 @@ async function addRuntime(staging: string, cacheDir: string): Promise<void> {
   if (loader === undefined)
     throw new Error('expected a Node that is linked to glibc, got another; use that of nodejs.org');
   await symlink(`../temper-runtime/lib/${loader}`, join(tools, 'ld.so'));
-  const setpriv = execFileSync('sh', ['-c', 'command -v setpriv'], { encoding: 'utf8' }).trim();
-  await cp(setpriv, join(tools, 'setpriv'), { dereference: true });
-  const linked = execFileSync('ldd', [setpriv], { encoding: 'utf8' }).match(/\/\S+/g) ?? [];
+  for (const name of toolNames) await addTool(tools, name);
+}
+
+/** Adds a program of this machine with the libraries that it needs. */
+async function addTool(tools: string, name: string): Promise<void> {
+  const program = execFileSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).trim();
+  await cp(program, join(tools, name), { dereference: true });
+  const linked = execFileSync('ldd', [program], { encoding: 'utf8' }).match(/\/\S+/g) ?? [];
   for (const path of linked.filter((one) => toolLibraries.test(basename(one)))) {
     await cp(path, join(tools, 'lib', basename(path)), { dereference: true });
   }

@@ -176,7 +176,7 @@ function refusedRoot(
   { task, root }: SandboxNeeds,
 ): UnsupportedReason | undefined {
   if (!root || givesRoot) return undefined;
-  const message = `the agent of task ${task} is to be root of its container (user = "root"), and ${kind} sandboxes have accounts without rights only; use a host with Docker`;
+  const message = `the agent of task ${task} is to be root of its container (user = "root"), and ${kind} sandboxes have accounts without rights only; use Docker or Kubernetes`;
   return { type: 'UnsupportedTask', message };
 }
 

@@ -57,7 +57,7 @@ export interface SandboxSpec {
   readonly gpus?: number;
   /** The directory in which commands run and the agent may write, usually `/workspace`. */
   readonly workdir: string;
-  /** Whether agent and grader are root of the container, with the capabilities that programs expect of it. Only Docker has such. */
+  /** Whether agent and grader are root of the container, with the capabilities that programs expect of it. Only with `givesRoot`. */
   readonly root?: true;
   /** Host directory with the gateways' unix sockets for this sandbox, mounted read-only at `/gw`. Only with the channel `socket`. */
   readonly gatewayDir?: string;

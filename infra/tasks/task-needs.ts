@@ -121,7 +121,7 @@ export const needs = {
       (testNetwork !== undefined && testNetwork.optional !== true) || scriptsOf(tests).some(downloads),
   },
   'root for the agent': {
-    what: 'their agent is root of its container: Docker',
+    what: 'their agent is root of its container: Docker or Kubernetes',
     isNeeded: ({ description }) => description.user === 'root',
   },
   'root for the tests': {

@@ -88,6 +88,16 @@ export function featureTasks(kind: TriedKind, providerIn: (home: string) => Sand
       }
     }
 
+    if (kind !== 'local') {
+      it('Harbor: an agent that is root and ends whatever else runs in its sandbox, is scored', async () => {
+        const solve = `exec python3 -c 'import os\nwhile True:\n  try: os.kill(-1, 9)\n  except OSError: pass'`;
+        const toml = `[agent]\nuser = "root"\n${environment}`;
+        const task = await writeHarborTask(tasks, 'ends-all', { toml, solve });
+        const { outcome, reward, failure } = await roll('ends-all', task, 'oracle');
+        assert.deepEqual([outcome, reward, failure], ['scored', 0, null]);
+      });
+    }
+
     it('Harbor: a network of its own for agent and tests, can be solved', async () => {
       const directory = join(tasks, 'networked');
       await writeNetworkedTask(directory, network);

@@ -27,7 +27,10 @@ const rewriteFlags = constants.O_WRONLY | constants.O_TRUNC | constants.O_NOFOLL
 /** Errors that say that a change does not fit the sandbox, and not that the machine failed. */
 const misfits: ReadonlySet<unknown> = new Set([
   'EACCES',
+  'EBUSY',
   'EPERM',
+  'EROFS',
+  'ETXTBSY',
   'EEXIST',
   'EISDIR',
   'ELOOP',
@@ -154,10 +157,10 @@ async function write(scope: AppliedScope, { header, content }: CarriedEntry): Pr
 }
 
 async function writeFile(scope: AppliedScope, { header, content }: CarriedEntry): Promise<void> {
-  const { path, uid, mode, mtime } = header;
+  const { path, mode, mtime } = header;
   const real = scope.root + path;
   // A file that is not the agent's was rewritten, which changes neither its owner nor its mode.
-  const isAgents = uid === 'agent';
+  const isAgents = isOwn(scope, header);
   if (isAgents) remove(scope, path);
   const file: FileHandle = await open(real, isAgents ? createFlags : rewriteFlags, 0o600);
   try {
@@ -174,13 +177,16 @@ async function writeFile(scope: AppliedScope, { header, content }: CarriedEntry)
 
 /** Sets the owner, the mode and the time of a directory. Those that are not the agent's keep theirs. */
 function finish(scope: AppliedScope, header: CarriedHeader): void {
-  const { path, uid, mode, mtime } = header;
-  if (uid !== 'agent' || !isDirectory(scope, path)) return;
+  const { path, mode, mtime } = header;
+  if (!isOwn(scope, header) || !isDirectory(scope, path)) return;
   const real = scope.root + path;
   owned(scope, header, (owner, group) => lchownSync(real, owner, group));
   utimesSync(real, mtime, mtime);
   chmodSync(real, mode);
 }
+
+/** Whether the agent had all rights on a file. */
+const isOwn = ({ all }: CarryScope, { uid }: CarriedHeader): boolean => all === true || uid === 'agent';
 
 /** Gives a file to its owner, which only root can do. */
 function owned(

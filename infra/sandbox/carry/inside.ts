@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { CarriedEntry } from '../changes.ts';
@@ -24,7 +25,15 @@ export interface WriteResult {
 }
 
 const request: InsideRequest = JSON.parse(process.argv[1] ?? '');
-const { scope } = request;
+// Root sees the files that the runtime mounts, which belong to no image and cannot be replaced.
+const mounts = request.scope.all ? mountPoints() : [];
+const scope: CarryScope = { ...request.scope, fixed: [...request.scope.fixed, ...mounts] };
+
+/** Returns where something is mounted, apart from the root directory. */
+function mountPoints(): readonly string[] {
+  const lines = readFileSync('/proc/self/mountinfo', 'utf8').split('\n');
+  return lines.map((line) => line.split(' ')[4] ?? '').filter((path) => path.length > 1);
+}
 
 async function note(): Promise<void> {
   await send([packBaseline(await noteFiles(scope))]);

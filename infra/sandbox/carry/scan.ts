@@ -3,7 +3,7 @@ import { isWithinAny, mostCarriedFiles } from '../changes.ts';
 
 // This file also runs in Pods, from its text, so it imports no package.
 
-/** A part of a file system that an agent without rights may have changed. */
+/** A part of a file system that an agent may have changed. */
 export interface CarryScope {
   /** The directory of this machine that is the sandbox's `/`; empty in the sandbox itself. */
   readonly root: string;
@@ -13,9 +13,11 @@ export interface CarryScope {
   readonly starts: readonly string[];
   /** Paths that are neither read nor written, nor what is below them. */
   readonly fixed: readonly string[];
+  /** Set if the agent is root, which may have changed every file, whoever owns it. */
+  readonly all?: true;
 }
 
-/** A file, directory or symlink that the agent owns, or that every account may write. */
+/** A file, directory or symlink that the agent owns, or that every account may write. If the agent is root, any of them. */
 export interface FoundFile {
   readonly path: string;
   readonly type: 'file' | 'directory' | 'symlink';
@@ -89,11 +91,11 @@ function look(
   // What is mounted belongs to someone else.
   if (type === 'directory' && device !== null && stat.dev !== device) return null;
   const names = type === 'directory' ? (namesIn(scope, path, stat, opened) ?? []) : [];
-  return { file: { path, type, stat, mark: markOf(stat), names }, isTheirs: isTheirs(stat, type, scope.uid) };
+  return { file: { path, type, stat, mark: markOf(stat), names }, isTheirs: isTheirs(stat, type, scope) };
 }
 
-const isTheirs = (stat: BigIntStats, type: FoundFile['type'], uid: number): boolean =>
-  stat.uid === BigInt(uid) || (type !== 'symlink' && (stat.mode & writableForAll) !== 0n);
+const isTheirs = (stat: BigIntStats, type: FoundFile['type'], { uid, all }: CarryScope): boolean =>
+  all === true || stat.uid === BigInt(uid) || (type !== 'symlink' && (stat.mode & writableForAll) !== 0n);
 
 function typeOf(stat: BigIntStats): FoundFile['type'] | undefined {
   if (stat.isFile()) return 'file';

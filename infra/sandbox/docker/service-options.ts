@@ -2,7 +2,7 @@ import type Docker from 'dockerode';
 import { flatLabels } from '../labels.ts';
 import type { SandboxSpec } from '../sandbox.ts';
 import type { Beside, SandboxService, ServiceHealthCheck, ServiceVolume } from '../service.ts';
-import { rootCapabilities } from './capabilities.ts';
+import { rootCapabilities } from '../shell/root-capabilities.ts';
 
 /** The label with the name of the sandbox that a service or a volume belongs to. */
 export const ofSandboxLabel = 'temper.of-sandbox';

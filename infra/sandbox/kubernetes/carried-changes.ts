@@ -17,8 +17,13 @@ import { node, programsDirectory } from './keeper/program.ts';
 /** The largest list of the files that an agent may write, compressed. */
 const baselineBytes = 64 * 2 ** 20;
 
-/** The list of files is the keeper's, so that no agent reaches it. */
+/** The time for all files of an agent that is root, which is less than an activity has. */
+const carryMs = 20 * 60_000;
+
+/** The list of files is the keeper's, so that no agent reaches it but one that is root, which may spoil its own snapshot with it. */
 const baseline = `${keeperDirectory}/.baseline`;
+/** The programs that an agent that is root counts as having changed, when work on its sandbox fails. */
+const anything = ['programs or files, as it is root'];
 const keep = `umask 077; cat >"$1.new" && mv "$1.new" "$1"`;
 const show = '[ ! -e "$1" ] || cat "$1"';
 
@@ -41,59 +46,79 @@ const firstFrame = z.object({
 const nextFrame = z.union([z.object({ end: z.literal(true) }), entryFrame]);
 const writeResult = z.object({ refusal: z.string().nullable() });
 
+/** A sandbox, and whether its agent is root and has used it. */
+interface Used {
+  readonly name: string;
+  readonly root: boolean;
+}
+
 /**
  * Creates the functions that carry a Pod's changes. A program that runs as the agent, from a read-only mount, finds what the agent
  * has changed and makes it again: whatever that program is led to do, the agent could have done itself.
  */
-export function createCarriedChanges(shell: Shell): SandboxChanges {
+export function createCarriedChanges(shell: Shell, root: boolean): SandboxChanges {
   const script = async (what: InsideRequest['do'], leftOut: readonly string[] = []): Promise<Script> => {
     const fixed = [...ownPaths, programsDirectory, ...leftOut];
-    const scope = { root: '', uid: shell.uidOf('agent'), starts: ['/'], fixed };
+    const scope = { root: '', uid: shell.uidOf('agent'), starts: ['/'], fixed, ...(root && { all: true as const }) };
     const request: InsideRequest = { do: what, scope, mostFiles: mostCarriedFiles };
     const words = [...node, '--input-type=module', '--eval', await insideProgram(), JSON.stringify(request)];
     return { role: 'agent', text: 'exec "$@"', args: words, env: { NODE_OPTIONS: '' } };
   };
-  const run = async (asked: Script, signal: AbortSignal): Promise<Buffer> => {
+  const before: Used = { name: shell.name, root: false };
+  const used: Used = { name: shell.name, root };
+  const run = async (asked: Script, { name, root: rooted }: Used, signal: AbortSignal): Promise<Buffer> => {
     const { exitCode, stdout, stderr, truncated } = await shell.run(
       { maxOutputBytes: baselineBytes, ...asked },
       signal,
     );
     if (exitCode === 0 && !truncated) return stdout;
-    throw unreadable(shell.name, truncated ? 'too long a list' : stderr.toString('utf8').trim().slice(-500));
+    throw unreadable(
+      { name, root: rooted },
+      truncated ? 'too long a list' : stderr.toString('utf8').trim().slice(-500),
+    );
   };
   return {
     async note(signal) {
-      const packed = await run(await script('note'), signal);
+      const packed = await run(await script('note'), before, signal);
       unpackBaseline(packed);
-      await run({ role: 'keeper', text: keep, args: [baseline], stdin: packed }, signal);
+      await run({ role: 'keeper', text: keep, args: [baseline], stdin: packed }, before, signal);
     },
     async read(leftOut, signal) {
       await shell.endAll('agent');
-      const packed = await run({ role: 'keeper', text: show, args: [baseline] }, signal);
-      const stream = await shell.stream(await script('read', leftOut));
+      const packed = await run({ role: 'keeper', text: show, args: [baseline] }, used, signal);
+      const stream = limited(used, await shell.stream(await script('read', leftOut)));
       const frames = readFrames(stream);
-      const first = await explained(shell.name, stream, signal, async () => {
+      const first = await explained(used, stream, signal, async () => {
         stream.end(packed);
         return firstFrame.parse(await frames.next());
       });
       if (first.tooMany) stream.destroy();
-      return { ...first, entries: () => entriesOf(shell.name, stream, frames, signal) };
+      return { ...first, entries: () => entriesOf(used, stream, frames, signal) };
     },
     async write({ listings, added, entries }, signal) {
-      const stream = await shell.stream(await script('write'));
-      return explained(shell.name, stream, signal, async () => {
+      const stream = limited(used, await shell.stream(await script('write')));
+      return explained(used, stream, signal, async () => {
         const told = collect(stream);
         await pipeline(Readable.from(encodeChanges({ listings, added, tooMany: false }, entries)), stream);
         return writeResult.parse(JSON.parse((await told).toString('utf8'))).refusal;
       });
     },
-    // The agent has no rights on programs of the image.
-    changedPrograms: async () => [],
+    // Without root the agent has no rights on programs of the image. With it, nothing in the sandbox is to be believed, and the
+    // cluster does not tell what was changed.
+    changedPrograms: async () => (root ? anything : []),
   };
 }
 
+/** Breaks the stream of an agent that is root after a while, since it may have the program wait for ever. */
+function limited({ root }: Used, stream: Duplex): Duplex {
+  if (!root) return stream;
+  const stop = () => stream.destroy(new Error(`the files were not carried within ${carryMs / 60_000} minutes`));
+  const timer = setTimeout(stop, carryMs);
+  return stream.once('close', () => clearTimeout(timer));
+}
+
 async function* entriesOf(
-  name: string,
+  sandbox: Used,
   stream: Duplex,
   frames: FrameReader,
   signal: AbortSignal,
@@ -101,9 +126,9 @@ async function* entriesOf(
   const stop = stopOnAbort(stream, signal);
   try {
     for (;;) {
-      const found = await explained(name, stream, signal, async () => nextFrame.parse(await frames.next()));
+      const found = await explained(sandbox, stream, signal, async () => nextFrame.parse(await frames.next()));
       if ('end' in found) return;
-      yield { header: headerOf(found), content: contentOf(name, frames.content(found.size), signal) };
+      yield { header: headerOf(found), content: contentOf(sandbox, frames.content(found.size), signal) };
     }
   } finally {
     stop();
@@ -112,7 +137,7 @@ async function* entriesOf(
 }
 
 async function* contentOf(
-  name: string,
+  sandbox: Used,
   bytes: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
 ): AsyncIterable<Uint8Array> {
@@ -120,7 +145,8 @@ async function* contentOf(
     yield* bytes;
   } catch (cause) {
     signal.throwIfAborted();
-    throw unreadable(name, errorMessage(cause), cause);
+    if (cause instanceof TemperFailure) throw cause;
+    throw unreadable(sandbox, errorMessage(cause), cause);
   }
 }
 
@@ -133,7 +159,7 @@ function stopOnAbort(stream: Duplex, signal: AbortSignal): () => void {
 
 /** Does work on a stream of a Pod, which ends with an abort. Explains what broke it. */
 async function explained<Result>(
-  name: string,
+  sandbox: Used,
   stream: Duplex,
   signal: AbortSignal,
   work: () => Promise<Result>,
@@ -146,13 +172,15 @@ async function explained<Result>(
     signal.throwIfAborted();
     stream.destroy();
     if (cause instanceof TemperFailure) throw cause;
-    throw unreadable(name, errorMessage(cause), cause);
+    throw unreadable(sandbox, errorMessage(cause), cause);
   } finally {
     stop();
   }
 }
 
-function unreadable(name: string, evidence: string, cause?: unknown): SandboxFailure {
-  const text = `the files of sandbox ${name} could not be carried; temper tries again`;
-  return new SandboxFailure('SandboxUnavailable', text, { cause, evidence });
+/** A failure is the agent's doing, and scored, if it is root and has used the sandbox; see `blamingBrokenPrograms`. */
+function unreadable({ name, root }: Used, evidence: string, cause?: unknown): SandboxFailure {
+  const text = `the files of sandbox ${name} could not be carried`;
+  if (root) return new SandboxFailure('Internal', text, { cause, evidence });
+  return new SandboxFailure('SandboxUnavailable', `${text}; temper tries again`, { cause, evidence });
 }

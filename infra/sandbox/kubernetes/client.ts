@@ -166,6 +166,12 @@ function refusedAccount(cause: unknown): SandboxFailure {
 /** The words of a webhook, of a ValidatingAdmissionPolicy and of a LimitRange, which answer with several codes. */
 const ofPolicy = /admission webhook .* denied the request|ValidatingAdmissionPolicy .* denied|per (Container|Pod) is/s;
 
+/** Whether the rules of a namespace or cluster forbid a Pod for what it may do, rather than for its size or for now. */
+export const isForbidden = (error: unknown): error is SandboxFailure & { readonly evidence: string } =>
+  error instanceof SandboxFailure && forbids.test(error.evidence ?? '');
+
+const forbids = /violates PodSecurity|admission webhook .* denied the request|ValidatingAdmissionPolicy .* denied/is;
+
 /** Explains a refusal by a policy of the cluster's operators, which may look at anything in a Pod. */
 function deniedByPolicy(namespace: string, cause: unknown): SandboxFailure {
   const text = `a policy of namespace ${namespace} forbids this sandbox; change the policy, or use another namespace`;

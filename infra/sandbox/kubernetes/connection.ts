@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import type { Cluster } from './client.ts';
 import {
@@ -54,16 +55,24 @@ const stderrStream = 2;
 const openMs = 30_000;
 const pingEveryMs = 15_000;
 const lostAfterMs = 60_000;
+/** The signs of life, one each 15 seconds, that a keeper may leave unanswered. A full Pod has little CPU for it. */
+const mostUnanswered = 4;
 const wordsBytes = 2_000;
+const taskEnd = z.object({ code: z.int(), error: z.exactOptional(z.string()) });
 /** The time after which a connection without tasks is closed, since its keeper takes memory in the Pod. */
 const idleMs = 20_000;
 
-/** Opens a connection to the keeper of a Pod, and resolves once the sandbox is set up. */
-export async function connect(cluster: Cluster, pod: string): Promise<Connection> {
+/** The failure of a keeper that the cluster reaches: it ended, does not answer, or sends what no keeper sends. */
+export class KeeperFailure extends Error {
+  override readonly name = 'KeeperFailure';
+}
+
+/** Opens a connection to the keeper of a Pod, and resolves once the sandbox is set up. With `root`, the keeper can make others root. */
+export async function connect(cluster: Cluster, pod: string, root: boolean): Promise<Connection> {
   const connection = new KeeperConnection();
   const timer = setTimeout(() => connection.break(new Error(`not open within ${openMs / 1000} s`)), openMs);
   try {
-    const command = await keeperCommand();
+    const command = await keeperCommand(root);
     const opening = open(cluster, pod, command, connection);
     opening.catch(() => undefined);
     await Promise.race([opening, connection.ready]);
@@ -80,9 +89,7 @@ async function open(
   command: readonly string[],
   connection: KeeperConnection,
 ): Promise<void> {
-  const query = new URLSearchParams({ container, stdin: 'true', stdout: 'true', stderr: 'true' });
-  for (const word of command) query.append('command', word);
-  const path = `/api/v1/namespaces/${namespace}/pods/${pod}/exec?${query}`;
+  const path = execPath({ namespace, pod, container, stdin: true }, command);
   const socket: Socket = await sockets
     .connect(path, null, (stream, bytes) => {
       connection.receive(stream, bytes);
@@ -92,6 +99,20 @@ async function open(
       throw connection.break(new Error(`exec in Pod ${pod}: ${messageOf(error)}`));
     });
   connection.attach(socket);
+}
+
+interface ExecPlace {
+  readonly namespace: string;
+  readonly pod: string;
+  readonly container: string;
+  readonly stdin: boolean;
+}
+
+/** Returns the API's path of a command in a container. */
+export function execPath({ namespace, pod, container: one, stdin }: ExecPlace, command: readonly string[]): string {
+  const query = new URLSearchParams({ container: one, stdin: String(stdin), stdout: 'true', stderr: 'true' });
+  for (const word of command) query.append('command', word);
+  return `/api/v1/namespaces/${namespace}/pods/${pod}/exec?${query}`;
 }
 
 /** The library rejects with an event instead of an error. */
@@ -111,7 +132,7 @@ interface RunningTask {
 class KeeperConnection implements Connection {
   readonly #ready = Promise.withResolvers<void>();
   readonly #tasks = new Map<number, RunningTask>();
-  readonly #decode = createFrameDecoder();
+  readonly #decode = createFrameDecoder(largestPayload);
   #socket: Socket | undefined;
   #numbers = 0;
   #words = '';
@@ -119,6 +140,9 @@ class KeeperConnection implements Connection {
   #timer: NodeJS.Timeout | undefined;
   #idle: NodeJS.Timeout | undefined;
   #lastPongMs = Date.now();
+  #isReady = false;
+  /** The signs of life that the keeper has not answered. */
+  #unanswered = 0;
 
   constructor() {
     this.#ready.promise.catch(() => undefined);
@@ -146,10 +170,10 @@ class KeeperConnection implements Connection {
   }
 
   receive(stream: number, bytes: Buffer): void {
-    if (stream === stdoutStream) for (const frame of this.#decode(bytes)) this.#take(frame);
+    if (stream === stdoutStream) this.#takeAll(bytes);
     else this.#words = (this.#words + String(bytes)).slice(-wordsBytes);
     // The keeper has ended, which says so before the socket is closed.
-    if (stream !== stdoutStream && stream !== stderrStream) this.break(new Error(`the keeper ended: ${this.#words}`));
+    if (stream !== stdoutStream && stream !== stderrStream) this.break(this.#endOf(`the keeper ended: ${this.#words}`));
   }
 
   start(request: TaskRequest, output: TaskOutput): Task {
@@ -207,8 +231,25 @@ class KeeperConnection implements Connection {
     }
   }
 
+  /** A keeper that was not ready yet may have ended for reasons of its start. */
+  #endOf(text: string): Error {
+    return this.#isReady ? new KeeperFailure(text) : new Error(text);
+  }
+
+  #takeAll(bytes: Buffer): void {
+    this.#unanswered = 0;
+    try {
+      for (const frame of this.#decode(bytes)) this.#take(frame);
+    } catch (cause) {
+      this.break(new KeeperFailure(`what the keeper sends cannot be read: ${errorMessage(cause)}`, { cause }));
+    }
+  }
+
   #take({ kind, task: number, payload }: Frame): void {
-    if (kind === frameKinds.ready) this.#ready.resolve();
+    if (kind === frameKinds.ready) {
+      this.#isReady = true;
+      this.#ready.resolve();
+    }
     const task = this.#tasks.get(number);
     if (task === undefined) return;
     if (kind === frameKinds.stdout) task.output.onStdout(payload);
@@ -217,8 +258,9 @@ class KeeperConnection implements Connection {
       task.credit += Number(payload.toString());
       task.wake();
     } else if (kind === frameKinds.exit) {
+      const end = taskEnd.parse(JSON.parse(payload.toString()));
       this.#tasks.delete(number);
-      task.ended.resolve(JSON.parse(payload.toString()));
+      task.ended.resolve(end);
       task.wake();
       this.#waitIdle();
     }
@@ -234,6 +276,11 @@ class KeeperConnection implements Connection {
       this.break(new Error(`no answer for ${lostAfterMs / 1000} s`));
       return;
     }
+    if (this.#unanswered >= mostUnanswered) {
+      this.break(new KeeperFailure(`the keeper did not answer ${this.#unanswered} times`));
+      return;
+    }
+    if (this.#isReady) this.#unanswered += 1;
     this.#socket?.ping();
     this.#send(encodeFrame(frameKinds.alive, 0));
   }

@@ -38,7 +38,11 @@ export async function describeCluster(
 }
 
 /** Has the API server check a Pod that it does not make, as it would check a sandbox's: its level of Pod Security may forbid it. */
-async function tryPod({ core, namespace }: Cluster, settings: KubernetesSettings): Promise<void> {
+export async function tryPod(
+  { core, namespace }: Cluster,
+  settings: KubernetesSettings,
+  further: Pick<SandboxSpec, 'root'> = {},
+): Promise<void> {
   const name = `temper-check-${randomUUID().slice(0, 8)}`;
   const labels = { stack: 'check', run: 'check', rollout: name, epoch: 1, purpose: 'agent' } as const;
   const limits = { cpus: 1, memoryMb: 256, diskMb: 256, pids: 64 };
@@ -49,6 +53,7 @@ async function tryPod({ core, namespace }: Cluster, settings: KubernetesSettings
     ...limits,
     workdir: '/workspace',
     mounts: [],
+    ...further,
   };
   const body = describePod(spec, settings);
   const tried = await callApi(namespace, () => core.createNamespacedPod({ namespace, body, dryRun: 'All' })).catch(
@@ -69,6 +74,7 @@ const protects = [
 
 const doesNotProtect = [
   'against kernel bugs: the kernel is shared, unless TEMPER_KUBERNETES_RUNTIME_CLASS names a runtime with its own',
+  'claims, results and logs of a task whose agent is root (`user`): it can end its sandbox, which is scored, or change them',
   'network: where the cluster has no controller for NetworkPolicies',
   'the disk immediately: the quota is checked every two seconds, while the size of a single file is limited at once',
 ];

@@ -1,7 +1,8 @@
 import type { V1ContainerStatus, V1Pod } from '@kubernetes/client-node';
 import { type LossCause, SandboxFailure, type SandboxFailureType } from '../failure.ts';
 import type { SandboxSpec } from '../sandbox.ts';
-import { lacksProgram } from './pod.ts';
+import { container, lacksProgram } from './pod.ts';
+import { witness } from './witness.ts';
 
 const unschedulable = 'Unschedulable';
 
@@ -10,11 +11,12 @@ export type Arrival = { readonly failure: SandboxFailure } | { readonly waitsFor
 
 /** Returns what a Pod that does not run yet waits for, by the scheduler's and the kubelet's words. */
 export function arrivalOf(pod: V1Pod, image: string): Arrival {
-  const waiting = statusesOf(pod).flatMap(({ state }) => state?.waiting ?? [])[0];
-  const { reason = '', message = '' } = waiting ?? {};
+  const [waits] = statusesOf(pod).filter(({ state }) => state?.waiting && !isWaiting(state.waiting));
+  const { reason = '', message = '' } = waits?.state?.waiting ?? {};
   const failure = imageFailure(image, reason, message) ?? startFailure(image, reason, message);
   const programs = programsOf(pod);
-  if (failure && isAbout(programs, image, message)) return { failure: programsFailure(programs, reason, message) };
+  const isOfPrograms = waits?.name === witness || isAbout(programs, image, message);
+  if (failure && programs !== undefined && isOfPrograms) return { failure: programsFailure(programs, reason, message) };
   if (failure) return { failure };
   const scheduled = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled');
   if (scheduled?.status === 'False' && scheduled.reason === unschedulable) {
@@ -40,6 +42,9 @@ export function tooLate(
   return new SandboxFailure('ImageUnavailable', text, details);
 }
 
+/** Whether a container only waits for one that starts before it. */
+const isWaiting = ({ reason }: { readonly reason?: string }): boolean => reason === 'PodInitializing';
+
 const statusesOf = ({ status }: V1Pod): readonly V1ContainerStatus[] => [
   ...(status?.initContainerStatuses ?? []),
   ...(status?.containerStatuses ?? []),
@@ -49,7 +54,7 @@ const statusesOf = ({ status }: V1Pod): readonly V1ContainerStatus[] => [
 const programsOf = ({ spec }: V1Pod): string | undefined => spec?.volumes?.find(({ image }) => image)?.image?.reference;
 
 /** Whether the kubelet's words name the image of programs, and not the task's. The name of one may be part of the other's. */
-function isAbout(programs: string | undefined, image: string, message: string): programs is string {
+function isAbout(programs: string | undefined, image: string, message: string): boolean {
   if (programs === undefined || !message.includes(programs)) return false;
   return programs.length > image.length || !message.includes(image);
 }
@@ -131,7 +136,8 @@ export function lossOf(name: string, uid: string | undefined, pod: V1Pod | undef
   const evidence = [phase, reason, message, disrupted?.reason, disrupted?.message].filter(Boolean).join(', ');
   if (phase === 'Failed' || phase === 'Succeeded') {
     if (known) return lost(name, ...known, evidence);
-    const ended = statusesOf(pod).flatMap(({ state }) => state?.terminated ?? [])[0];
+    const own = pod.status?.containerStatuses?.find(({ name: one }) => one === container);
+    const ended = own?.state?.terminated;
     if (ended?.exitCode === lacksProgram) return lacking(name, pod, `${ended.message}`.trim());
     const how = ended ? `${ended.reason ?? 'ended'}, exit code ${ended.exitCode}, ${ended.message ?? ''}` : 'no status';
     const [loss, text] = ended?.reason === 'OOMKilled' ? outOfMemory : pod.metadata?.deletionTimestamp ? deleted : over;

@@ -6,8 +6,9 @@ import { requireName } from '../names.ts';
 import type { SandboxInfo, SandboxSpec } from '../sandbox.ts';
 import { keeperId, uidOf } from '../shell/accounts.ts';
 import { keeperDirectory } from '../shell/scripts.ts';
-import { drop, programsDirectory, readyFile } from './keeper/program.ts';
+import { drop, idle, keeperCapabilities, programsDirectory, readyFile } from './keeper/program.ts';
 import type { KubernetesSettings } from './settings.ts';
+import { witnessContainer } from './witness.ts';
 
 /** The container of a sandbox's Pod. */
 export const container = 'sandbox';
@@ -88,19 +89,20 @@ export function describePod(
       ...(runtimeClass !== null && { runtimeClassName: runtimeClass }),
       nodeSelector,
       volumes,
+      ...(spec.root && { initContainers: [witnessContainer(volumeMounts, settings.programs)] }),
       containers: [
         {
           name: container,
           image,
           imagePullPolicy: 'IfNotPresent',
-          command: ['sh', '-c', setUp, 'temper', ...setUpArguments(spec)],
+          command: ['sh', '-c', spec.root ? setUpForRoot : setUp, 'temper', ...setUpArguments(spec)],
           workingDir: '/',
           terminationMessagePolicy: 'FallbackToLogsOnError',
           securityContext: {
             runAsUser: 0,
             runAsGroup: 0,
             allowPrivilegeEscalation: false,
-            capabilities: { drop: ['ALL'], add: ['SETUID', 'SETGID', 'SETPCAP', 'KILL', 'CHOWN'] },
+            capabilities: { drop: ['ALL'], add: [...keeperCapabilities(spec.root === true)] },
           },
           resources: resourcesOf(spec, settings.requests),
           volumeMounts,
@@ -153,16 +155,7 @@ export const lacksProgram = 65;
  * after it that are programs and their links, the rest: the program that drops capabilities. It ends with a failure, since the
  * cluster counts a Pod that ends well as completed, even one it evicts.
  */
-const setUp = `
-set -e
-agent=$1 workdir=$2 keeper=$3 ready=$4 id=$5 words=$6; shift 6
-while [ "$words" -gt 0 ]; do
-  [ -e "$1" ] || { echo "$1"; exit ${lacksProgram}; }
-  ln -sfn "$1" "$2"
-  words=$((words - 2)); shift 2
-done
-mkdir -p "$workdir" /tests /logs/verifier /logs/agent /home/agent
-chmod 700 /tests /logs/verifier; chmod 755 /logs
+const setUp = `${start('/home/agent')}
 chown -R -h "$agent:$agent" "$workdir" /logs/agent /home/agent
 echo "agent:x:$agent:$agent:agent:/home/agent:/bin/sh" >>/etc/passwd
 echo "agent:x:$agent:" >>/etc/group
@@ -171,6 +164,37 @@ chmod 711 "$keeper"; chown "$id:$id" "$ready" "$keeper"
 exec "$@" --reuid="$id" --regid="$id" --clear-groups --no-new-privs --ambient-caps=-all --inh-caps=-all \\
   sh -c 'trap "exit 143" TERM; while :; do sleep 86400 & wait $!; done'
 `;
+
+/**
+ * The second uid of the first process of a sandbox whose agent is root. No account has both, so that none may change its limits,
+ * and the kernel lets none look into it. It has a capability that the agent can't get, too.
+ */
+const unreachableId = keeperId + 1;
+
+/**
+ * The same for a sandbox whose agent is root. Nothing that runs there ends its first process, apart from the kernel when memory is
+ * full: it handles no signal, and is a program of the read-only mount, as the agent may replace those of the image.
+ */
+const setUpForRoot = `${start('')}
+: >"$ready"
+chmod 711 "$keeper"; chown "$id:$id" "$ready" "$keeper"
+exec "$@" --ruid="$id" --euid=${unreachableId} --rgid="$id" --egid=${unreachableId} --clear-groups --no-new-privs \\
+  --inh-caps=-all,+setpcap --ambient-caps=-all,+setpcap ${idle.join(' ')}
+`;
+
+/** Returns the beginning of both: the links to programs, and the directories of every sandbox and a further one. */
+function start(further: string): string {
+  return `
+set -e
+agent=$1 workdir=$2 keeper=$3 ready=$4 id=$5 words=$6; shift 6
+while [ "$words" -gt 0 ]; do
+  [ -e "$1" ] || { echo "$1"; exit ${lacksProgram}; }
+  ln -sfn "$1" "$2"
+  words=$((words - 2)); shift 2
+done
+mkdir -p "$workdir" /tests /logs/verifier /logs/agent ${further}
+chmod 700 /tests /logs/verifier; chmod 755 /logs`;
+}
 
 function setUpArguments(spec: SandboxSpec): readonly string[] {
   const { name, workdir } = spec;

@@ -17,9 +17,11 @@ import { apiStatus, type Cluster, callApi, openCluster, orIfMissing, unmade } fr
 import { type Connection, connect } from './connection.ts';
 import { describeCluster } from './describe.ts';
 import { arrivalOf, lossOf, tooLate } from './explain.ts';
+import { findBlock } from './find-block.ts';
 import { describePod, infoOf, labelValue, podName, sandboxName, stackLabel } from './pod.ts';
 import { createPodChanges, type FollowedPod, type PodChanges } from './pod-changes.ts';
 import { ensureNoNetwork } from './rights.ts';
+import { createRootCheck } from './root-check.ts';
 import { defaultKubernetesSettings, type KubernetesOptions, type KubernetesSettings } from './settings.ts';
 import { createPodShell } from './shell.ts';
 
@@ -43,7 +45,7 @@ class KubernetesProvider implements SandboxProvider {
   readonly kind = 'kubernetes';
   readonly programs = 'image';
   readonly sharesProcesses = true;
-  readonly givesRoot = false;
+  readonly givesRoot = true;
   readonly carriesChanges = true;
   readonly channels = ['stream'] as const;
   readonly #stack: string;
@@ -51,6 +53,7 @@ class KubernetesProvider implements SandboxProvider {
   readonly #reports = createReports();
   readonly #creations;
   readonly #changes: PodChanges;
+  readonly #refusedRoot: (task: string) => Promise<UnsupportedReason | undefined>;
   /** The connections by the uid of their Pod. */
   readonly #connections = new Map<string, Promise<Connection>>();
   /** The images' content that nodes have reported, by name. */
@@ -63,6 +66,7 @@ class KubernetesProvider implements SandboxProvider {
     this.#settings = settings;
     this.#creations = createLimiter(settings.creates);
     this.#changes = createPodChanges(() => this.#open());
+    this.#refusedRoot = createRootCheck(settings, () => this.#open());
   }
 
   /** The node of a Pod gets its image; nothing is pulled or built here. */
@@ -126,8 +130,10 @@ class KubernetesProvider implements SandboxProvider {
   /** The cluster itself finishes a removal that it has accepted. */
   clearLeftovers = async (): Promise<void> => undefined;
 
-  supports = async ({ task, imageFrom }: SandboxNeeds): Promise<UnsupportedReason | undefined> =>
-    imageFrom === 'dockerfile' ? { type: 'UnsupportedTask', message: dockerfileRefusal(task) } : undefined;
+  supports = async ({ task, imageFrom, root = false }: SandboxNeeds): Promise<UnsupportedReason | undefined> => {
+    if (imageFrom === 'dockerfile') return { type: 'UnsupportedTask', message: dockerfileRefusal(task) };
+    return root ? this.#refusedRoot(task) : undefined;
+  };
 
   describe = () => describeCluster(this.#settings, () => this.#open());
 
@@ -239,10 +245,14 @@ class KubernetesProvider implements SandboxProvider {
     const spec = storedSpecOf(metadata?.annotations ?? {});
     const uid = metadata?.uid;
     if (labels === undefined || spec === undefined || uid === undefined) return undefined;
+    const [root, pod] = [spec.root === true, podName(name)];
+    const open = () => this.#connect(uid, pod, root);
     const shell = createPodShell({
       name,
       workdir: spec.workdir,
-      connect: () => this.#connect(uid, podName(name)),
+      root,
+      connect: open,
+      findBlock: async (cause) => findBlock({ cluster: await this.#open(), pod, sandbox: name, connect: open }, cause),
       findLoss: async () => {
         const loss = lossOf(name, uid, await this.#read(name));
         // Nothing removes a Pod that is gone, so this is the last look at what is kept for it.
@@ -250,22 +260,22 @@ class KubernetesProvider implements SandboxProvider {
         return loss;
       },
     });
-    const changes = createCarriedChanges(shell);
+    const changes = createCarriedChanges(shell, root);
     return createShellSandbox({ kind: this.kind, shell, labels, spec, reports: this.#reports.of(uid), changes });
   }
 
   /** Returns the connection to a Pod. One that is broken is opened again. */
-  async #connect(uid: string, pod: string): Promise<Connection> {
+  async #connect(uid: string, pod: string, root: boolean): Promise<Connection> {
     const known = this.#connections.get(uid);
     if (known === undefined) {
-      const opening = this.#open().then((cluster) => connect(cluster, pod));
+      const opening = this.#open().then((cluster) => connect(cluster, pod, root));
       this.#connections.set(uid, opening);
       return opening;
     }
     const open = await known.catch(() => undefined);
     if (open !== undefined && !open.isOver()) return open;
     if (this.#connections.get(uid) === known) this.#connections.delete(uid);
-    return this.#connect(uid, pod);
+    return this.#connect(uid, pod, root);
   }
 
   /** Drops what this process keeps for a Pod. */

@@ -4,11 +4,13 @@ import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { createHeadBuffer } from '../../process/head-buffer.ts';
 import { SandboxFailure } from '../failure.ts';
 import type { Account } from '../sandbox.ts';
-import { type Role, uidOf } from '../shell/accounts.ts';
+import { type Role, rootUid, uidOf } from '../shell/accounts.ts';
 import { killTogether } from '../shell/kill-together.ts';
+import { rootCapabilities } from '../shell/root-capabilities.ts';
+import { foreground, killMarked } from '../shell/scripts.ts';
 import type { Script, ScriptResult, Shell, StartedScript } from '../shell/shell.ts';
 import { apiStatus } from './client.ts';
-import type { Connection, Task, TaskOutput } from './connection.ts';
+import { type Connection, KeeperFailure, type Task, type TaskOutput } from './connection.ts';
 import type { TaskRequest } from './keeper/frames.ts';
 
 const defaultOutputBytes = 2 ** 20;
@@ -18,7 +20,26 @@ const lossWaitsMs = [0, 200, 1_000, 3_000];
 const stopWaitsMs = [...lossWaitsMs, 5_000, 10_000, 15_000];
 /** The words of containerd and runc about a container that does not run. */
 const stoppedContainer = /CONTAINER_EXITED|in a stopped state|container not running/;
+const ofRoot = rootCapabilities.map((one) => one.toLowerCase());
+/**
+ * The times of temper's own commands in a sandbox whose agent is root, which may stop them, or have a program of theirs wait for ever:
+ * of the keeper's, which take a moment or watch for half a minute, and of those that move files.
+ */
+const shortMs = 120_000;
+const filesMs = 180_000;
 const cannotDrop = /^setpriv: failed to execute sh/m;
+
+/** Returns the time of a script in a sandbox whose agent is root. A foreground command has one of its own, in seconds. */
+function limitMsOf({ role, text, args }: Script): number {
+  if (text === foreground) return Number(args[2]) * 1000 + shortMs;
+  return role === 'keeper' || text === killMarked ? shortMs : filesMs;
+}
+
+interface RunLimits {
+  readonly stdin?: Uint8Array | undefined;
+  readonly signal: AbortSignal;
+  readonly limitMs?: number;
+}
 
 /** The means of a shell to reach its Pod. */
 export interface PodAccess {
@@ -29,6 +50,10 @@ export interface PodAccess {
   connect(): Promise<Connection>;
   /** Explains why the Pod no longer runs; undefined if it runs. */
   findLoss(): Promise<SandboxFailure | undefined>;
+  /** Whether agent and grader are root. */
+  readonly root: boolean;
+  /** Explains how what runs in a sandbox whose agent is root keeps temper from it; undefined if it does not. */
+  findBlock(cause: unknown): Promise<SandboxFailure | undefined>;
 }
 
 export function createPodShell(pod: PodAccess): Shell {
@@ -47,7 +72,7 @@ class PodShell implements Shell {
   }
 
   uidOf(role: Role): number {
-    return uidOf(this.name, role);
+    return this.#pod.root && role !== 'keeper' ? rootUid : uidOf(this.name, role);
   }
 
   async run(script: Script, signal: AbortSignal): Promise<ScriptResult> {
@@ -58,7 +83,8 @@ class PodShell implements Shell {
     const onStderr = (chunk: Buffer): void => stderr.push(chunk);
     // One byte more, to know whether there is more.
     const request = { ...this.#requestOf(script), sentBytes: maxBytes + 1 };
-    const exitCode = await this.#runToEnd(request, { onStdout, onStderr }, { stdin: script.stdin, signal });
+    const limits = { stdin: script.stdin, signal, ...(this.#pod.root && { limitMs: limitMsOf(script) }) };
+    const exitCode = await this.#runToEnd(request, { onStdout, onStderr }, limits);
     const truncated = stdout.truncated() || stderr.truncated();
     const result = { exitCode, stdout: stdout.bytes(), stderr: stderr.bytes(), truncated };
     if (exitCode === 127 && cannotDrop.test(String(result.stderr))) throw noShell(this.name);
@@ -82,17 +108,25 @@ class PodShell implements Shell {
 
   async stream(script: Script): Promise<Duplex> {
     const connection = await this.#connect();
-    return createTaskStream((output) => connection.start({ ...this.#requestOf(script), stdin: true }, output));
+    return createTaskStream(
+      (output) => connection.start({ ...this.#requestOf(script), stdin: true }, output),
+      (ended) => (this.#pod.root ? this.#explained(() => ended) : ended),
+    );
   }
 
   async endAll(account: Account): Promise<void> {
-    await killTogether(this, account);
+    const { root } = this.#pod;
+    // Root's own signal to all would reach the keeper, too.
+    if (!root) await killTogether(this, account);
     const quiet = { onStdout: () => undefined, onStderr: () => undefined };
-    const request = { do: 'end-all', uid: this.uidOf(account) } as const;
-    const code = await this.#runToEnd(request, quiet, { signal: new AbortController().signal });
+    const request = { do: 'end-all', uid: root ? null : this.uidOf(account) } as const;
+    const limits = { signal: new AbortController().signal, ...(root && { limitMs: shortMs }) };
+    const code = await this.#runToEnd(request, quiet, limits);
     if (code === 0) return;
     const text = `the processes of the ${account} in sandbox ${this.name} could not be ended; remove the sandbox`;
-    throw new SandboxFailure('Internal', text);
+    throw root
+      ? new SandboxFailure('SandboxLost', text, { loss: 'ended-inside' })
+      : new SandboxFailure('Internal', text);
   }
 
   async writtenBytes(): Promise<number> {
@@ -105,10 +139,12 @@ class PodShell implements Shell {
   }
 
   async makeDirectory(path: string, owner: Account): Promise<void> {
+    // Root needs no help with it.
+    if (this.#pod.root) return;
     const uid = String(this.uidOf(owner));
     const request: TaskRequest = {
       ...this.#requestOf({ role: 'grader', text: makeOwned, args: [path, uid] }),
-      capability: 'chown',
+      capabilities: ['chown'],
     };
     const quiet = { onStdout: () => undefined, onStderr: () => undefined };
     // What could not be made shows when the files are written.
@@ -118,13 +154,14 @@ class PodShell implements Shell {
   #requestOf({ role, text, args, env = {}, stdin }: Script) {
     const argv = ['sh', '-c', text, 'temper', ...args];
     const uid = this.uidOf(role);
-    return { do: 'run' as const, uid, argv, env, stdin: stdin !== undefined, sentBytes: null };
+    const capabilities = this.#pod.root && role !== 'keeper' ? ofRoot : [];
+    return { do: 'run' as const, uid, capabilities, argv, env, stdin: stdin !== undefined, sentBytes: null };
   }
 
   async #runToEnd(
     request: TaskRequest,
     { onStdout, onStderr }: TaskOutput,
-    { stdin, signal }: { readonly stdin?: Uint8Array | undefined; readonly signal: AbortSignal },
+    { stdin, signal, limitMs }: RunLimits,
   ): Promise<number> {
     signal.throwIfAborted();
     const connection = await this.#connect();
@@ -145,23 +182,35 @@ class PodShell implements Shell {
       stopped.reject(signal.reason);
     };
     signal.addEventListener('abort', stop, { once: true });
+    const late = () => stopped.reject(new KeeperFailure(`a command of temper's own did not end within ${limitMs} ms`));
+    const timer = limitMs === undefined ? undefined : setTimeout(late, limitMs);
     try {
-      const { code, error } = await this.#explained(() => Promise.race([task.ended, stopped.promise]), signal);
+      const ending = async () => {
+        const end = await Promise.race([task.ended, stopped.promise]);
+        if (end.error === undefined || !this.#pod.root) return end;
+        throw new KeeperFailure(`the keeper could not start a command: ${end.error}`);
+      };
+      const { code, error } = await this.#explained(ending, signal);
       if (error === undefined) return code;
       throw new SandboxFailure('SandboxUnavailable', `sandbox ${this.name} could not start a command`, {
         evidence: error,
       });
     } finally {
+      clearTimeout(timer);
       signal.removeEventListener('abort', stop);
     }
   }
 
   #connect(): Promise<Connection> {
-    return this.#explained(() => this.#pod.connect());
+    return this.#explained(
+      () => this.#pod.connect(),
+      undefined,
+      () => this.#pod.connect(),
+    );
   }
 
   /** Explains what broke a connection: as the loss of the sandbox if its Pod is gone, else as a connection that was cut. */
-  async #explained<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+  async #explained<T>(work: () => Promise<T>, signal?: AbortSignal, again?: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (cause) {
@@ -173,6 +222,9 @@ class PodShell implements Shell {
         const loss = await this.#pod.findLoss();
         if (loss) throw loss;
       }
+      const block = this.#pod.root ? await this.#pod.findBlock(cause) : undefined;
+      if (block) throw block;
+      if (this.#pod.root && again) return this.#explained(again, signal);
       const evidence = cause instanceof Error ? cause.message : String(cause);
       const refused = /server response: 403/.test(evidence);
       const todo = refused
@@ -195,7 +247,10 @@ function noShell(name: string): SandboxFailure {
 }
 
 /** Creates the stream of a task's stdin and stdout. It stops taking output while its reader is behind. */
-function createTaskStream(start: (output: TaskOutput) => Task): Duplex {
+function createTaskStream(
+  start: (output: TaskOutput) => Task,
+  explained: (ended: Task['ended']) => Promise<unknown>,
+): Duplex {
   let owed = 0;
   const task = start({
     onStdout: (chunk) => {
@@ -220,7 +275,7 @@ function createTaskStream(start: (output: TaskOutput) => Task): Duplex {
       done(error);
     },
   });
-  task.ended.then(
+  explained(task.ended).then(
     () => {
       // The command has ended and reads no more.
       stream.end();

@@ -12,7 +12,7 @@ export const frameKinds = {
   credit: 4,
   /** Tells that the host no longer listens to the task. */
   release: 5,
-  /** The host's sign of life. */
+  /** The host's sign of life, which the keeper answers with its own. */
   alive: 6,
   /** Tells that the keeper is ready. */
   ready: 7,
@@ -27,15 +27,16 @@ export type TaskRequest =
   | {
       readonly do: 'run';
       readonly uid: number;
-      /** The only capability that the command keeps. */
-      readonly capability?: 'chown';
+      /** The capabilities that the command keeps, by setpriv's names. Without them it keeps none. */
+      readonly capabilities?: readonly string[];
       readonly argv: readonly string[];
       readonly env: Readonly<Record<string, string>>;
       readonly stdin: boolean;
       /** The bytes of each output that are sent, the rest is read and dropped; null: all of them. 0: there is no output. */
       readonly sentBytes: number | null;
     }
-  | { readonly do: 'end-all'; readonly uid: number };
+  /** Without a uid it ends every process but the first one, keepers, and those of the keepers' uid. */
+  | { readonly do: 'end-all'; readonly uid: number | null };
 
 export interface TaskEnd {
   readonly code: number;
@@ -65,15 +66,20 @@ export function encodeFrame(kind: number, task: number, payload: Uint8Array | st
   return frame;
 }
 
-/** Creates the function that returns the frames that a chunk completes. Frames may be cut anywhere. */
-export function createFrameDecoder(): (chunk: Buffer) => readonly Frame[] {
+/**
+ * Creates the function that returns the frames that a chunk completes. Frames may be cut anywhere. It throws if a payload is larger
+ * than the sender's largest, since a hostile sender would have all memory taken for it.
+ */
+export function createFrameDecoder(mostBytes: number = Number.POSITIVE_INFINITY): (chunk: Buffer) => readonly Frame[] {
   let rest: Buffer = Buffer.alloc(0);
   return (chunk) => {
     rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
     const frames: Frame[] = [];
     let at = 0;
     while (rest.length - at >= headerBytes) {
-      const end = at + headerBytes + rest.readUInt32BE(at);
+      const size = rest.readUInt32BE(at);
+      if (size > mostBytes) throw new Error(`expected a payload of at most ${mostBytes} bytes, got ${size}`);
+      const end = at + headerBytes + size;
       if (rest.length < end) break;
       const payload = rest.subarray(at + headerBytes, end);
       frames.push({ kind: rest.readUInt8(at + 8), task: rest.readUInt32BE(at + 4), payload });

@@ -54,11 +54,11 @@ function start(task: number, request: TaskRequest): void {
     endAll(request.uid, (code) => sendEnd(task, { code }));
     return;
   }
-  const { uid, capability, argv, env, stdin, sentBytes } = request;
+  const { uid, capabilities: wanted = [], argv, env, stdin, sentBytes } = request;
   const output = sentBytes === 0 ? 'ignore' : 'pipe';
   const [program = '', ...words] = drop;
   const account = [`--reuid=${uid}`, `--regid=${uid}`, '--clear-groups', '--no-new-privs'];
-  const kept = capability === undefined ? '-all' : `-all,+${capability}`;
+  const kept = ['-all', ...wanted.map((one) => `+${one}`)].join(',');
   const capabilities = ['--ambient-caps=-all', '--inh-caps=-all', `--bounding-set=${kept}`];
   const child = spawn(program, [...words, ...account, ...capabilities, ...argv], {
     cwd: '/',
@@ -144,7 +144,7 @@ function input(task: number, running: Running | undefined, payload: Buffer): voi
 }
 
 /** Ends every process of a uid. They are stopped first, so that none can start another or fight back meanwhile. */
-function endAll(uid: number, done: (code: number) => void): void {
+function endAll(uid: number | null, done: (code: number) => void): void {
   const stopped = new Set<number>();
   for (let round = 0; round < mostRounds; round++) {
     const before = stopped.size;
@@ -175,17 +175,20 @@ function signal(pid: number, name: 'SIGSTOP' | 'SIGKILL'): void {
  * The processes of a uid, without those that have ended and were not yet waited for. Each is read only when it is asked for, so
  * that a signal reaches it before it has ended.
  */
-function* processesOf(uid: number): Generator<number> {
+function* processesOf(uid: number | null): Generator<number> {
   for (const name of readdirSync('/proc')) {
     if (/^\d+$/.test(name) && belongsTo(name, uid)) yield Number(name);
   }
 }
 
-function belongsTo(process: string, uid: number): boolean {
+function belongsTo(one: string, uid: number | null): boolean {
   try {
-    const status = readFileSync(`/proc/${process}/status`, 'utf8');
-    const uids = /^Uid:\s+(\d+)\s+(\d+)/m.exec(status);
-    return !/^State:\s+[ZX]/m.test(status) && (uids?.slice(1).includes(String(uid)) ?? false);
+    const status = readFileSync(`/proc/${one}/status`, 'utf8');
+    if (/^State:\s+[ZX]/m.test(status)) return false;
+    const uids = /^Uid:\s+(\d+)\s+(\d+)/m.exec(status)?.slice(1) ?? [];
+    // Keepers, and the recorders that they start, have this keeper's own uid.
+    if (uid === null) return one !== '1' && !uids.includes(String(process.getuid?.()));
+    return uids.includes(String(uid));
   } catch {
     return false;
   }
@@ -193,7 +196,8 @@ function belongsTo(process: string, uid: number): boolean {
 
 function take(kind: number, task: number, payload: Buffer): void {
   const running = tasks.get(task);
-  if (kind === frameKinds.start) start(task, JSON.parse(payload.toString()));
+  if (kind === frameKinds.alive) send(frameKinds.alive, 0);
+  else if (kind === frameKinds.start) start(task, JSON.parse(payload.toString()));
   else if (kind === frameKinds.input) input(task, running, payload);
   else if (running === undefined) return;
   else if (kind === frameKinds.inputEnd) running.child.stdin?.end();

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { stripTypeScriptTypes } from 'node:module';
 import { extname, join } from 'node:path';
 import { keeperId } from '../../shell/accounts.ts';
+import { rootCapabilities } from '../../shell/root-capabilities.ts';
 import { keeperDirectory } from '../../shell/scripts.ts';
 
 /** The directory of the image with agents' programs, Node and the keeper's tools in a Pod, mounted read-only. */
@@ -13,33 +14,45 @@ const runtime = `${programsDirectory}/temper-runtime`;
 const tools = `${programsDirectory}/keeper`;
 const loader = `${tools}/ld.so`;
 /** The program that drops capabilities. It and Node run with their own loader and libraries, so that any image will do. */
-export const drop = [loader, '--library-path', `${tools}/lib:${runtime}/lib`, `${tools}/setpriv`] as const;
+export const drop = runTool('setpriv');
+/** The program that does nothing until it is killed, and has the kernel wait for the processes that it inherits. */
+export const idle = [...runTool('env'), '--ignore-signal=CHLD', ...runTool('sleep'), 'infinity'];
 /** Node with its own loader and libraries. */
 export const node = [loader, '--library-path', `${runtime}/lib`, `${runtime}/bin/node`] as const;
 const heapMb = 48;
 
 /** The keeper's capabilities: to become an account, to end its processes, and to take all of this from what it starts. */
-const kept = '+setuid,+setgid,+setpcap,+kill,+chown';
+const own = ['SETUID', 'SETGID', 'SETPCAP', 'KILL', 'CHOWN'] as const;
 
-let command: Promise<readonly string[]> | undefined;
+/** Returns the capabilities of a Pod's container. Those of root, where the task asks for it, come on top of the keeper's. */
+export const keeperCapabilities = (root: boolean): readonly string[] =>
+  root ? [...new Set([...own, ...rootCapabilities])] : own;
+
+let program: Promise<string> | undefined;
 
 /** Returns the command that an exec in a Pod starts as root: the keeper, under its own uid, with the capabilities it needs. */
-export function keeperCommand(): Promise<readonly string[]> {
-  command ??= source().then((text) => [
+export async function keeperCommand(root: boolean): Promise<readonly string[]> {
+  program ??= source();
+  const kept = ['-all', ...keeperCapabilities(root).map((one) => `+${one.toLowerCase()}`)].join(',');
+  return [
     ...drop,
     `--reuid=${keeperId}`,
     `--regid=${keeperId}`,
     '--clear-groups',
-    `--inh-caps=-all,${kept}`,
-    `--ambient-caps=-all,${kept}`,
+    `--inh-caps=${kept}`,
+    `--ambient-caps=${kept}`,
     ...node,
     `--max-old-space-size=${heapMb}`,
     '--input-type=module',
     '--eval',
-    text,
+    await program,
     JSON.stringify({ ready: readyFile, drop }),
-  ]);
-  return command;
+  ];
+}
+
+/** Returns how a tool of the image is started. It has its own loader and libraries, so that any image will do. */
+function runTool(name: string): readonly string[] {
+  return [loader, '--library-path', `${tools}/lib:${runtime}/lib`, `${tools}/${name}`];
 }
 
 /** Returns the keeper's program as one text. It travels with the command, so that it always fits the host that sends it. */

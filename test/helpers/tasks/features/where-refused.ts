@@ -7,8 +7,7 @@ type Refused = NonNullable<FeatureTask['refused']>;
  */
 
 export const needsRoot: Refused = {
-  local: /user = "root".* local sandboxes have accounts without rights only; use a host with Docker/,
-  kubernetes: /user = "root".* kubernetes sandboxes have accounts without rights only; use a host with Docker/,
+  local: /user = "root".* local sandboxes have accounts without rights only; use Docker or Kubernetes/,
 };
 
 export const needsServices: Refused = {

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import {
+  chmodSync,
+  chownSync,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -48,6 +50,26 @@ async function pathsOf(entries: AsyncIterable<CarriedEntry>): Promise<readonly s
   }
   return paths.sort();
 }
+
+it('carries files of every owner for an agent that is root', { skip: uid !== 0 && 'it needs root' }, async (t) => {
+  const open = () => ({ ...scopeIn(t), all: true as const });
+  const [from, to] = [open(), open()];
+  for (const scope of [from, to]) put(scope, { kept: 'kept', closed: 'before', gone: 'gone', held: 'held' });
+  for (const scope of [from, to]) chownSync(scope.at('held'), 99, 99);
+  const baseline = await noteFiles(from);
+  writeFileSync(from.at('closed'), 'after', { mode: 0o600 });
+  writeFileSync(from.at('held'), 'taken');
+  put(from, { theirs: 'theirs' });
+  chownSync(from.at('theirs'), 99, 98);
+  chmodSync(from.at('theirs'), 0o4750);
+  rmSync(from.at('gone'));
+  const found = await findChanges(from, baseline, 100);
+  assert.equal(await applyChanges(to, { ...found, entries: found.entries() }), null);
+  assert.deepEqual([readFileSync(to.at('closed'), 'utf8'), readFileSync(to.at('held'), 'utf8')], ['after', 'taken']);
+  const { uid: owner, gid, mode } = statSync(to.at('theirs'));
+  assert.deepEqual([owner, gid, mode & 0o7777, statSync(to.at('held')).uid], [99, 98, 0o4750, 99]);
+  assert.equal(existsSync(to.at('gone')), false);
+});
 
 it('finds what was written, moved or swapped since the baseline, whatever times and sizes it shows', async (t) => {
   const scope = scopeIn(t);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import type { V1Pod } from '@kubernetes/client-node';
-import { lossOf } from '../../../../infra/sandbox/kubernetes/explain.ts';
+import { arrivalOf, lossOf } from '../../../../infra/sandbox/kubernetes/explain.ts';
 
 const failed = (changes: { readonly deleted?: boolean; readonly reason: string }): V1Pod => ({
   metadata: { uid: 'one', ...(changes.deleted === true && { deletionTimestamp: new Date(0) }) },
@@ -49,4 +49,22 @@ it('tells the loss of a node from a workload that is more urgent and from one th
   ] as const;
   for (const [loss, status] of cases)
     assert.equal(lossOf('sandbox', 'one', ended(status))?.loss, loss, JSON.stringify(status));
+});
+
+it('blames the image of programs, and not the task, for the container beside an agent that is root', () => {
+  const status = (name: string, reason: string, message: string) => {
+    const state = { waiting: { reason, message } };
+    return { name, image: '', imageID: '', ready: false, restartCount: 0, state };
+  };
+  const pod: V1Pod = {
+    spec: { containers: [], volumes: [{ name: 'programs', image: { reference: 'programs:1' } }] },
+    status: {
+      initContainerStatuses: [status('witness', 'RunContainerError', 'exec /temper-programs/keeper/env: no such file')],
+      containerStatuses: [status('sandbox', 'PodInitializing', '')],
+    },
+  };
+  const arrival = arrivalOf(pod, 'task:1');
+  assert.ok('failure' in arrival);
+  assert.equal(arrival.failure.type, 'SandboxUnavailable');
+  assert.match(arrival.failure.message, /image of programs programs:1/);
 });

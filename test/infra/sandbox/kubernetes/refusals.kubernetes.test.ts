@@ -103,6 +103,17 @@ describe('a cluster that refuses sandboxes', { concurrency: 8 }, async () => {
     await assert.rejects(unmade, { type: 'SandboxUnavailable', message });
   });
 
+  it('refuses a task whose agent is root by name where the level of Pod Security forbids it', async () => {
+    const needs = { task: 'task', image: taskImage, paths: [], filesInImage: true, root: true } as const;
+    assert.equal(await provider.supports(needs), undefined);
+    const refusal = await open({ namespace: restricted }).supports(needs);
+    assert.equal(refusal?.type, 'UnsupportedTask');
+    assert.match(
+      refusal?.message ?? '',
+      /agent of task task .*user = "root".* namespace test-restricted-\S+ forbids; .*baseline \(.*violates PodSecurity/,
+    );
+  });
+
   it('names a policy of the cluster that forbids its Pods, and blames no right and no task', async () => {
     const message = (namespace: string, evidence: string) =>
       new RegExp(`a policy of namespace ${namespace} forbids this sandbox; .*${evidence}`);

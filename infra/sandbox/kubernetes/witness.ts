@@ -1,0 +1,38 @@
+import type { V1Container, V1VolumeMount } from '@kubernetes/client-node';
+import { idle, node, programsDirectory } from './keeper/program.ts';
+
+/** The container beside a sandbox whose agent is root. */
+export const witness = 'witness';
+
+const nobody = 65_534;
+/** The memory of the container: the runtime needs some for each command that it starts there. */
+const memoryMb = 64;
+
+/**
+ * Describes the container that shows whether the cluster can start commands in the Pod of a sandbox whose agent is root. Nothing in the
+ * sandbox reaches it. If a command starts here and none starts in the sandbox, what runs in the sandbox is the cause. It ends with
+ * the sandbox.
+ */
+export function witnessContainer(mounts: readonly V1VolumeMount[], programs: string): V1Container {
+  const amounts = { cpu: '100m', memory: `${memoryMb}Mi`, 'ephemeral-storage': '16Mi' };
+  return {
+    name: witness,
+    image: programs,
+    imagePullPolicy: 'IfNotPresent',
+    restartPolicy: 'Always',
+    command: [...idle],
+    workingDir: '/',
+    securityContext: {
+      runAsUser: nobody,
+      runAsGroup: nobody,
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ['ALL'] },
+    },
+    resources: { limits: amounts, requests: { ...amounts, cpu: '1m' } },
+    volumeMounts: mounts.filter(({ mountPath }) => mountPath === programsDirectory),
+  };
+}
+
+/** The command that shows that the cluster can start one. */
+export const sign: readonly string[] = [...node, '--version'];

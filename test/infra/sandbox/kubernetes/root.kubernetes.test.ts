@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict';
+import { after, describe, it } from 'node:test';
+import { wasEndedInside } from '../../../../infra/sandbox/failure.ts';
+import { createKubernetesProvider } from '../../../../infra/sandbox/kubernetes/provider.ts';
+import type { Sandbox, SandboxSpec } from '../../../../infra/sandbox/sandbox.ts';
+import { programsImage, taskImage } from '../../../helpers/kubernetes/cluster.ts';
+import { openTestCluster, testNamespace } from '../../../helpers/kubernetes/namespace.ts';
+import { foreground, sh } from '../contract.ts';
+
+const signal = AbortSignal.timeout(300_000);
+const minute = { timeoutMs: 60_000 };
+
+const endless = (statement: string): string =>
+  `exec python3 -c 'import os, time\nwhile True:\n  try: ${statement}\n  except OSError: pass'`;
+/** Ends the processes of the keepers' uid, each a moment after it is seen. */
+const killKeepers =
+  '[(time.sleep(0.3), os.kill(int(p), 9)) for p in os.listdir("/proc") if p.isdigit() and p != "1" and os.stat("/proc/" + p).st_uid == 64001]';
+
+describe('a kubernetes sandbox whose agent is root', { concurrency: 4 }, async () => {
+  const namespace = await testNamespace('root');
+  const { core } = openTestCluster();
+  const stack = `root-${process.pid}`;
+  const settings = { stack, namespace, programs: programsImage, requests: 0.01 };
+  const provider = createKubernetesProvider(settings);
+  after(() => provider.close());
+  const make = (name: string): Promise<Sandbox> => {
+    const labels = { stack, run: 'run', rollout: name, epoch: 1, purpose: 'agent' } as const;
+    const limits = { cpus: 1, memoryMb: 256, diskMb: 64, pids: 64 };
+    const spec: SandboxSpec = {
+      name,
+      image: taskImage,
+      labels: { ...labels, expiresAtMs: Date.now() + 600_000 },
+      ...limits,
+      workdir: '/workspace',
+      mounts: [],
+      root: true,
+    };
+    return provider.ensure(spec, signal);
+  };
+  const start = (sandbox: Sandbox, script: string) =>
+    sandbox.start({ key: 'agent', argv: sh(script), env: {}, account: 'agent' }, signal);
+
+  it('has the rights of root in a container and none beyond, within the level baseline', async () => {
+    const sandbox = await make('rights');
+    const asRoot = 'id -u; touch /etc/a && chown daemon /etc/a && stat -c %U /etc/a; echo $HOME';
+    for (const account of ['agent', 'grader'] as const) {
+      const { stdout } = await sandbox.exec({ ...foreground, account, argv: sh(asRoot) }, signal);
+      assert.equal(String(stdout), '0\ndaemon\n/root\n');
+    }
+    const beyond = 'mknod /tmp/d b 8 0; mount -t tmpfs none /mnt; chroot / unshare -m true; date -s 2001-01-01';
+    const { stdout, stderr } = await sandbox.exec({ ...foreground, argv: sh(beyond) }, signal);
+    assert.equal(String(stderr).match(/not permitted|denied/gi)?.length, 4, `${stdout} ${stderr}`);
+    const rights = sh('grep -E "CapBnd|CapEff|NoNewPrivs" /proc/self/status');
+    const status = String((await sandbox.exec({ ...foreground, argv: rights }, signal)).stdout);
+    assert.match(status, /CapEff:\s+(\w+)\nCapBnd:\s+\1\nNoNewPrivs:\s+1/);
+    const pod = await core.readNamespacedPod({ namespace, name: 'rights' });
+    assert.equal(pod.spec?.containers[0]?.securityContext?.allowPrivilegeEscalation, false);
+    // Another process finds the same accounts.
+    const other = createKubernetesProvider(settings);
+    const found = await other.attach(sandbox.name);
+    assert.equal(String((await found?.exec({ ...foreground, argv: sh('id -u') }, signal))?.stdout), '0\n');
+    await other.close();
+  });
+
+  it('keeps its first process from the agent, whatever account that takes, and keeps no dead processes', async () => {
+    const sandbox = await make('first');
+    const attack = `
+      echo began; exec 2>/dev/null
+      for u in 0 64001 64002; do
+        as() { setpriv --reuid=$u --regid=$u --clear-groups "$@"; }
+        as sh -c 'for s in TERM INT HUP QUIT KILL STOP SEGV ABRT CHLD USR1; do kill -$s 1; done'
+        as prlimit --pid 1 --cpu=1:1 && echo "limits as $u"
+        as python3 -c 'open("/proc/1/mem", "r+b")' && echo "memory as $u"
+        as readlink /proc/1/fd/1 && echo "files as $u"
+        as ls /proc/1/root/ && echo "root as $u"
+        as python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(None).ptrace(16, 1, 0, 0) != 0)' && echo "traced as $u"
+      done
+      for n in 1 2 3; do (setsid sh -c 'sleep 0.1' &); done; sleep 1; grep -l "^State:.Z" /proc/[0-9]*/status
+      cp /bin/false /bin/sleep; rm -rf /temper-programs; mv /temper-programs /x; rm -rf /temper-programs/*
+      echo over; grep SigCgt /proc/1/status`;
+    const result = await sandbox.exec({ ...foreground, timeoutMs: 60_000, argv: sh(attack) }, signal);
+    assert.equal(String(result.stdout), 'began\nover\nSigCgt:\t0000000000000000\n');
+    assert.equal((await sandbox.exec({ ...foreground, argv: ['true'] }, signal)).exitCode, 0);
+  });
+
+  it('ends what the agent left, under whatever account, and keeps its own records', async () => {
+    const sandbox = await make('left');
+    const leave =
+      'echo said; for u in 0 1 65534; do setsid setpriv --reuid=$u --clear-groups sleep 321 >/dev/null 2>&1 & done; sleep 0.5';
+    await start(sandbox, leave);
+    assert.equal((await sandbox.wait('agent', minute, signal)).state, 'exited');
+    const count = sh('cat /proc/[0-9]*/cmdline | tr "\\0" " " | grep -o "sleep 3[2]1" | wc -l');
+    assert.equal(String((await sandbox.exec({ ...foreground, argv: count }, signal)).stdout), '3\n');
+    await sandbox.killProcesses('agent');
+    assert.equal(String((await sandbox.exec({ ...foreground, argv: count }, signal)).stdout), '0\n');
+    assert.equal(String((await sandbox.readLog('agent', { fromByte: 0, maxBytes: 100 })).bytes), 'said\n');
+  });
+
+  const attacks: Readonly<Record<string, string>> = {
+    'ends all other processes for ever': endless('os.kill(-1, 9)'),
+    'ends each keeper once it has begun': endless(killKeepers),
+    'fills its sandbox with processes': endless('os.fork()'),
+    'removes all files': 'rm -rf --no-preserve-root / 2>/dev/null; while :; do :; done',
+    'has its first process end for memory':
+      'echo 1000 >/proc/1/oom_score_adj; echo 0 >/proc/self/oom_score_adj; while :; do tail /dev/zero; done',
+  };
+  for (const [attack, script] of Object.entries(attacks)) {
+    it(`counts an agent that ${attack} as having ended its sandbox`, async () => {
+      const sandbox = await make(attack.replaceAll(' ', '-'));
+      await start(sandbox, script);
+      const use = async (): Promise<void> => {
+        // What the attack does not reach at once, it reaches at the next call.
+        for (const endMs = Date.now() + 120_000; Date.now() < endMs; ) {
+          await sandbox.wait('agent', { timeoutMs: 100 }, signal);
+          await sandbox.exec({ ...foreground, argv: ['true'] }, signal);
+        }
+      };
+      await assert.rejects(use, wasEndedInside);
+    });
+  }
+});
