@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import type { Cluster } from './client.ts';
+import { execPath } from './exec-path.ts';
 import {
   createFrameDecoder,
   encodeFrame,
@@ -55,7 +56,7 @@ const stderrStream = 2;
 const openMs = 30_000;
 const pingEveryMs = 15_000;
 const lostAfterMs = 60_000;
-/** The signs of life, one each 15 seconds, that a keeper may leave unanswered. A full Pod has little CPU for it. */
+/** The signs of life, one each 15 seconds, that a keeper may leave unanswered if the agent is root. A full Pod has little CPU for it. */
 const mostUnanswered = 4;
 const wordsBytes = 2_000;
 const taskEnd = z.object({ code: z.int(), error: z.exactOptional(z.string()) });
@@ -69,7 +70,7 @@ export class KeeperFailure extends Error {
 
 /** Opens a connection to the keeper of a Pod, and resolves once the sandbox is set up. With `root`, the keeper can make others root. */
 export async function connect(cluster: Cluster, pod: string, root: boolean): Promise<Connection> {
-  const connection = new KeeperConnection();
+  const connection = new KeeperConnection(root);
   const timer = setTimeout(() => connection.break(new Error(`not open within ${openMs / 1000} s`)), openMs);
   try {
     const command = await keeperCommand(root);
@@ -101,20 +102,6 @@ async function open(
   connection.attach(socket);
 }
 
-interface ExecPlace {
-  readonly namespace: string;
-  readonly pod: string;
-  readonly container: string;
-  readonly stdin: boolean;
-}
-
-/** Returns the API's path of a command in a container. */
-export function execPath({ namespace, pod, container: one, stdin }: ExecPlace, command: readonly string[]): string {
-  const query = new URLSearchParams({ container: one, stdin: String(stdin), stdout: 'true', stderr: 'true' });
-  for (const word of command) query.append('command', word);
-  return `/api/v1/namespaces/${namespace}/pods/${pod}/exec?${query}`;
-}
-
 /** The library rejects with an event instead of an error. */
 function messageOf(error: unknown): string {
   const has = typeof error === 'object' && error !== null && 'message' in error;
@@ -140,11 +127,16 @@ class KeeperConnection implements Connection {
   #timer: NodeJS.Timeout | undefined;
   #idle: NodeJS.Timeout | undefined;
   #lastPongMs = Date.now();
+  readonly #root: boolean;
+  #lastBeatMs = Date.now();
+  /** Whether this process gave no sign of life for so long that the keeper may have taken it for dead. */
+  #wasSilent = false;
   #isReady = false;
   /** The signs of life that the keeper has not answered. */
   #unanswered = 0;
 
-  constructor() {
+  constructor(root: boolean) {
+    this.#root = root;
     this.#ready.promise.catch(() => undefined);
   }
 
@@ -160,6 +152,7 @@ class KeeperConnection implements Connection {
     }
     // The server sends no pings, so only these notice a dead connection.
     this.#lastPongMs = Date.now();
+    this.#lastBeatMs = Date.now();
     this.#timer = setInterval(() => this.#beat(), pingEveryMs);
     this.#waitIdle();
     socket.on('pong', () => {
@@ -231,9 +224,14 @@ class KeeperConnection implements Connection {
     }
   }
 
-  /** A keeper that was not ready yet may have ended for reasons of its start. */
+  /** A keeper that was not ready yet, or that took this process for dead, has ended for reasons of its own. */
   #endOf(text: string): Error {
-    return this.#isReady ? new KeeperFailure(text) : new Error(text);
+    this.#noteSilence();
+    return this.#isReady && !this.#wasSilent ? new KeeperFailure(text) : new Error(text);
+  }
+
+  #noteSilence(): void {
+    if (Date.now() - this.#lastBeatMs > lostAfterMs) this.#wasSilent = true;
   }
 
   #takeAll(bytes: Buffer): void {
@@ -276,7 +274,9 @@ class KeeperConnection implements Connection {
       this.break(new Error(`no answer for ${lostAfterMs / 1000} s`));
       return;
     }
-    if (this.#unanswered >= mostUnanswered) {
+    this.#noteSilence();
+    this.#lastBeatMs = Date.now();
+    if (this.#root && this.#unanswered >= mostUnanswered) {
       this.break(new KeeperFailure(`the keeper did not answer ${this.#unanswered} times`));
       return;
     }

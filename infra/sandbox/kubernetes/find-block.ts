@@ -1,6 +1,7 @@
 import { SandboxFailure } from '../failure.ts';
 import { apiStatus, type Cluster } from './client.ts';
-import { type Connection, execPath, KeeperFailure } from './connection.ts';
+import { type Connection, KeeperFailure } from './connection.ts';
+import { execPath } from './exec-path.ts';
 import { sign, witness } from './witness.ts';
 
 const attempts = 3;

@@ -223,7 +223,8 @@ class PodShell implements Shell {
         if (loss) throw loss;
       }
       const block = this.#pod.root ? await this.#pod.findBlock(cause) : undefined;
-      if (block) throw block;
+      // The cluster may have been late to say why its own container ended.
+      if (block) throw (await this.#pod.findLoss()) ?? block;
       if (this.#pod.root && again) return this.#explained(again, signal);
       const evidence = cause instanceof Error ? cause.message : String(cause);
       const refused = /server response: 403/.test(evidence);
