@@ -13,7 +13,7 @@ export interface CarryScope {
   readonly starts: readonly string[];
   /** Paths that are neither read nor written, nor what is below them. */
   readonly fixed: readonly string[];
-  /** Set if the agent is root, which may have changed every file, whoever owns it. */
+  /** Set if the agent is root, which may have changed the files of every owner. */
   readonly all?: true;
 }
 

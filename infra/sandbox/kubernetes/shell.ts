@@ -22,8 +22,8 @@ const stopWaitsMs = [...lossWaitsMs, 5_000, 10_000, 15_000];
 const stoppedContainer = /CONTAINER_EXITED|in a stopped state|container not running/;
 const ofRoot = rootCapabilities.map((one) => one.toLowerCase());
 /**
- * The times of temper's own commands in a sandbox whose agent is root, which may stop them, or have a program of theirs wait for ever:
- * of the keeper's, which take a moment or watch for half a minute, and of those that move files.
+ * The times of temper's own commands in a sandbox whose agent is root, which may stop them or replace their programs: of the keeper's,
+ * which take a moment or watch for half a minute, and of those that move files.
  */
 const shortMs = 120_000;
 const filesMs = 180_000;

@@ -4,7 +4,7 @@ import { idle, node, programsDirectory } from './keeper/program.ts';
 /** The container beside a sandbox whose agent is root. */
 export const witness = 'witness';
 
-const nobody = 65_534;
+const unprivilegedId = 65_534;
 /** The memory of the container: the runtime needs some for each command that it starts there. */
 const memoryMb = 64;
 
@@ -23,8 +23,8 @@ export function witnessContainer(mounts: readonly V1VolumeMount[], programs: str
     command: [...idle],
     workingDir: '/',
     securityContext: {
-      runAsUser: nobody,
-      runAsGroup: nobody,
+      runAsUser: unprivilegedId,
+      runAsGroup: unprivilegedId,
       allowPrivilegeEscalation: false,
       readOnlyRootFilesystem: true,
       capabilities: { drop: ['ALL'] },

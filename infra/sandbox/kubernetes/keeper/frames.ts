@@ -35,7 +35,7 @@ export type TaskRequest =
       /** The bytes of each output that are sent, the rest is read and dropped; null: all of them. 0: there is no output. */
       readonly sentBytes: number | null;
     }
-  /** Without a uid it ends every process but the first one, keepers, and those of the keepers' uid. */
+  /** Ends the processes of a uid; null: all but the first process and those of the keepers' uid. */
   | { readonly do: 'end-all'; readonly uid: number | null };
 
 export interface TaskEnd {
