@@ -134,10 +134,10 @@ export function lossOf(name: string, uid: string | undefined, pod: V1Pod | undef
   const cause = podReasons[reason ?? ''] ?? disruption(disrupted?.reason);
   const known = cause === evicted && ownDisk.test(`${message}`) ? outOfDisk : cause;
   const evidence = [phase, reason, message, disrupted?.reason, disrupted?.message].filter(Boolean).join(', ');
-  if (phase === 'Failed' || phase === 'Succeeded') {
+  // A Pod with a container beside the sandbox counts as running until that has ended, too.
+  const ended = pod.status?.containerStatuses?.find(({ name: one }) => one === container)?.state?.terminated;
+  if (phase === 'Failed' || phase === 'Succeeded' || ended !== undefined) {
     if (known) return lost(name, ...known, evidence);
-    const own = pod.status?.containerStatuses?.find(({ name: one }) => one === container);
-    const ended = own?.state?.terminated;
     if (ended?.exitCode === lacksProgram) return lacking(name, pod, `${ended.message}`.trim());
     const how = ended ? `${ended.reason ?? 'ended'}, exit code ${ended.exitCode}, ${ended.message ?? ''}` : 'no status';
     const [loss, text] = ended?.reason === 'OOMKilled' ? outOfMemory : pod.metadata?.deletionTimestamp ? deleted : over;

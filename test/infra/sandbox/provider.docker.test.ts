@@ -191,6 +191,7 @@ describe('a docker sandbox, seen from the daemon', () => {
         '-c',
         'mkdir -p /workspace/sub && cd /workspace && git init -q && echo x >sub/f && ln -s sub/f link && chmod 755 sub/f',
       ],
+      HostConfig: { NetworkMode: 'none' },
     });
     await builder.start();
     await builder.wait();

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { sweepStatusQuery } from '../../../workflows/contracts/messages.ts';
@@ -174,10 +174,12 @@ describe('temper eval', () => {
 
   it('refuses a wrong set of tasks before anything starts', async () => {
     const broken = join(stack.home, 'tasks/broken');
+    const empty = join(stack.home, 'empty');
+    await mkdir(empty);
     for (const [named, message] of [
       ['./missing', /"\.\/missing" is neither a directory nor an address/],
       ['generated:test', /--tasks: expected generated:train/],
-      [stack.home, /--tasks: .*expected a directory with task\.toml/],
+      [empty, /--tasks: .*expected a directory with task\.toml/],
       [broken, /--tasks: .*environment\.tpu: expected no such table, got one/],
     ] as const) {
       const { code, stderr } = await temper.run('eval', '--tasks', named, '--id', 'wrong');

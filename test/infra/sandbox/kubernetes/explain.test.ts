@@ -25,6 +25,9 @@ it('tells why a Pod has failed, also one that is being deleted at that moment', 
   assert.equal(lossIn(failed({ reason: 'Error' })), 'unknown');
   assert.equal(lossIn(failed({ reason: 'Error', deleted: true })), 'removed');
   assert.equal(lossIn(failed({ reason: 'OOMKilled', deleted: true })), 'out-of-memory');
+  // The container beside the sandbox takes its time to end.
+  const { metadata, status } = failed({ reason: 'OOMKilled' });
+  assert.equal(lossIn({ ...(metadata && { metadata }), status: { ...status, phase: 'Running' } }), 'out-of-memory');
 });
 
 it('tells the loss of a node from a workload that is more urgent and from one that needed its resources', () => {
