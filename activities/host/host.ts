@@ -46,7 +46,7 @@ export interface Host {
   readonly solvable: Set<string>;
   readonly tasks: Tasks;
   readonly slots: Slots;
-  /** The results of agents whose sandboxes the stage that waited for them has removed. */
+  /** The results of agents whose sandboxes were removed by the activity that awaited them. */
   readonly results: KeptResults<AgentEnd>;
   readonly admission: Admission;
   readonly intake: Intake;

@@ -37,7 +37,10 @@ export async function releaseAtOnce(
   }
 }
 
-/** Whether the activity that waits for the agent may release its sandbox. A remote one may be adopted, with what is in it, until its rollout has the result. */
+/**
+ * Whether the activity that waits for the agent may release its sandbox. It must not release a remote one, which another host may
+ * adopt, with what is in it, until the rollout has the result.
+ */
 export const mayRelease = ({ releases = false, kind }: Pick<AwaitAgent, 'releases' | 'kind'>): boolean =>
   releases && !isRemote(kind);
 

@@ -8,7 +8,7 @@ export type Fill = (text: string, field: string) => string;
 export interface Reading {
   readonly fill: Fill;
   readonly reject: Reject;
-  /** Whether the harness gives a variable. Any other one is of the host. */
+  /** Whether the harness gives a variable. Any other variable is one of the host. */
   readonly isOwn: (variable: string) => boolean;
 }
 
@@ -68,8 +68,8 @@ export function pairsOf(
 const wholeVariable = /^\$(?:(\w+)|\{(\w+)(?::?-([^}]*))?\})$/;
 
 /**
- * Reads the variables of a service. A value that is a variable of the host as a whole stays one, in the form of Harbor's: who runs
- * the task decides whether it may have that.
+ * Reads the variables of a service. A value that is a whole variable of the host is kept in Harbor's form, because the operator
+ * decides whether the task may have it.
  */
 export function variablesOf(
   environment: Parameters<typeof pairsOf>[0],

@@ -30,7 +30,7 @@ export async function gradeSteps(
     if (isEnough && !isLast) continue;
     const rest = steps.slice(index + 1);
     if (isEnough && rest.length > 0 && !restPrevented) {
-      return { leftOut: `its step ${rest[0]?.name} never began, and would begin by the rewards of today` };
+      return { leftOut: `its step ${rest[0]?.name} never began, and would begin with today's rewards` };
     }
     const countsRest = !isGraded || (isEnough && restPrevented);
     const all = countsRest ? [...rewards, ...rest.map(() => none)] : rewards;

@@ -115,7 +115,7 @@ export function networkedAsBefore(verdict: Pick<Verdict, 'network'> | null, { te
   return verdict.network === undefined ? task : { ...task, testNetwork: needed };
 }
 
-/** Whether the tests of a task get a rollout's snapshot, if the rollout has one. */
+/** Whether the tests of a task get the snapshot of a rollout that has one. */
 const getsSnapshot = ({ gradedIn }: Pick<Task, 'gradedIn'>): boolean => gradedIn !== undefined && gradedIn !== 'same';
 
 /** Returns the addresses of a task: as it was requested, if known, and as it may be packed, with its id and without. */

@@ -17,7 +17,7 @@ const exitsByCode: Readonly<Record<string, number>> = {
   token_budget: exits.tokenBudget,
 };
 
-/** Returns the exit code of a conversation. An error of the gateway that has one of its own is a line of the log, and thrown no further. */
+/** Returns the exit code of a conversation. An error of the gateway that has an exit code of its own is logged and not thrown. */
 export async function exitCodeOf(conversation: Promise<number>, log: (line: string) => void): Promise<number> {
   try {
     return await conversation;

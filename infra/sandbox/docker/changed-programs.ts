@@ -9,7 +9,7 @@ const preload = '/etc/ld.so.preload';
 /** Returns the programs and libraries of a container's image that were replaced or removed, as the daemon sees it from outside. */
 export async function changedPrograms(container: Docker.Container): Promise<readonly string[]> {
   const lines = await listChanged(container);
-  // What the daemon cannot list has an agent made so.
+  // An agent has made what the daemon cannot list.
   if (lines === null) return ['more files than can be listed'];
   // A directory counts as changed if something in it is.
   const parents = new Set(lines.map(({ Path }) => dirname(Path)));

@@ -6,7 +6,10 @@ import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { SandboxFailure } from '../failure.ts';
 import { callDaemon, daemonStatus } from './daemon.ts';
 
-/** The daemon's answer, as far as it tells its ways to GPUs. Docker lists devices since version 28.2, and none as no field. */
+/**
+ * The daemon's answer, as far as it tells its ways to GPUs. Docker lists devices since version 28.2, and leaves the field out if it
+ * has none.
+ */
 const daemonInfo = z.object({
   Runtimes: z.record(z.string(), z.unknown()).default({}),
   DiscoveredDevices: z.array(z.object({ Source: z.string().default(''), ID: z.string() })).nullish(),

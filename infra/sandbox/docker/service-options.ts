@@ -101,6 +101,6 @@ function healthCheckOf(check: ServiceHealthCheck, ofImage: ImageHealthCheck = {}
   };
 }
 
-/** Returns an interval that is not too short; undefined, which 0 means, too, stays the daemon's own. */
+/** Returns an interval that is not too short. Undefined or 0 leaves the interval to the daemon. */
 const slowed = (intervalNs: number | undefined): number | undefined =>
   intervalNs === undefined || intervalNs === 0 ? undefined : Math.max(leastIntervalNs, intervalNs);

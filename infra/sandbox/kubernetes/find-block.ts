@@ -20,7 +20,7 @@ export interface BlockedPod {
 /**
  * Finds out whether what runs in a sandbox whose agent is root keeps temper from it, such as by ending every keeper or by filling the
  * container with processes. The evidence is the cluster's: it starts a command in the container beside the sandbox, which nothing in
- * the sandbox reaches. Undefined if it starts none there, or if the sandbox can be reached again after its connection was cut.
+ * the sandbox reaches. Returns undefined if no command starts there, or if the sandbox can be reached again after a cut.
  */
 export async function findBlock(blocked: BlockedPod, cause: unknown): Promise<SandboxFailure | undefined> {
   let last = cause;

@@ -58,7 +58,7 @@ describe('the steps of a task that are graded again', () => {
 
   it('have no new reward if one of them never began and would begin now', async () => {
     const { graded } = await regrade([1, 0.5]);
-    assert.deepEqual(graded, { leftOut: 'its step three never began, and would begin by the rewards of today' });
+    assert.deepEqual(graded, { leftOut: "its step three never began, and would begin with today's rewards" });
   });
 });
 
