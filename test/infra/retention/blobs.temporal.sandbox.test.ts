@@ -203,11 +203,14 @@ describe('retention of blobs', () => {
     const left = await stored();
     return digests.filter((digest) => left.has(digest)).length;
   };
-  /** Stores blobs that nothing refers to. */
+  /**
+   * Stores old blobs that nothing refers to. The age of all others stays: what a running rollout has just written is
+   * kept by its age until the server knows it.
+   */
   async function makeGarbage(name: string, blobs: number): Promise<readonly string[]> {
     await recordedBefore();
     const garbage = await Promise.all(Array.from({ length: blobs }, (_, index) => putUnsynced(`${name} ${index}`)));
-    await age(3);
+    await age(3, garbage);
     return garbage;
   }
   /** Starts `temper gc`, and sends it the signal when it has removed one of the blobs. Takes more of them if it ends before. */
@@ -224,6 +227,7 @@ describe('retention of blobs', () => {
 
   it('may be killed at any point, beside a rollout that runs: nothing that is needed goes, and the next pass finishes', async () => {
     ended = await rollouts.run('ended-again', { task: 'generated:train/1/0', agent: 'oracle' });
+    await age(3);
     const running = rollouts.run('beside', { task: 'generated:train/1/2', agent: 'oracle' });
     const { garbage, killedBy } = await interrupt('killed', 'SIGKILL');
     assert.equal(killedBy, 'SIGKILL');
