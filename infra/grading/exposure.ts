@@ -44,6 +44,7 @@ const exposures: Readonly<Record<LogParserName, Exposure>> = {
   'tap-lines': 'in-process',
   unittest: 'in-process',
   vitest: 'in-process',
+  'workspace-titles': 'in-process',
 };
 
 /** Returns the exposure of tests whose log this parser reads; null if there is no parser of that name. */

@@ -16,27 +16,30 @@ const detail = /^ {2}● (.+)$/s;
 const separator = ' › ';
 
 /** Reads ids as jest names a failure: `suite › test`. */
-export const jest: LogParser = createParser((titles) => titles.join(separator));
+export const jest: LogParser = createJestParser((titles) => titles.join(separator));
 
 /**
  * Reads ids in the spelling of Multi-SWE-bench: the file, which is a test too, and `file:title`. `jestPlainFiles` cuts
  * everything in parentheses off the end of a title, as some of its parsers do.
  */
-export const jestFiles: LogParser = createParser((titles, file) => `${file}:${titles.at(-1) ?? ''}`, true);
-export const jestPlainFiles: LogParser = createParser(
+export const jestFiles: LogParser = createJestParser((titles, file) => `${file}:${titles.at(-1) ?? ''}`, true);
+export const jestPlainFiles: LogParser = createJestParser(
   (titles, file) => `${file}:${withoutParentheses(titles.at(-1) ?? '')}`,
   true,
 );
 
 /** Reads ids in SWE-bench's spelling, the test's title alone (swebench/harness/log_parsers/javascript.py, `parse_log_jest`). */
-export const jestTitles: LogParser = createParser((titles) => titles.at(-1) ?? '');
+export const jestTitles: LogParser = createJestParser((titles) => titles.at(-1) ?? '');
 
 /**
  * Reads jest with `--verbose`. The tree of a file's tests follows the line `PASS file` or `FAIL file`, up to an empty line.
  * Ticks elsewhere were printed by a test; crosses count anywhere. The details of a failure name the full path of titles to
  * it, and are its only trace without `--verbose`.
  */
-function createParser(idOf: (titles: readonly string[], file: string) => string, namesFiles = false): LogParser {
+export function createJestParser(
+  idOf: (titles: readonly string[], file: string) => string,
+  namesFiles = false,
+): LogParser {
   return {
     parse: (log) => {
       const collector = createResultCollector();

@@ -26,12 +26,13 @@ import { tap } from './tap.ts';
 import { tapLines } from './tap-lines.ts';
 import { django, unittest } from './unittest.ts';
 import { vitest } from './vitest.ts';
+import { workspaceTitles } from './workspace-titles.ts';
 
 /**
  * The parsers of test logs, by the runner's name. Where a data set spells ids in its own way, the runner has a second entry:
  * `pytest-options`, `pytest-matplotlib`, `django`, `jest-titles` and `go-names` are SWE-bench's, as are
  * `maven-builds` and `tap-lines`; `ctest-lower`, `gradle-tasks`, `jest-files`, `jest-plain-files`, `mocha-json-files`,
- * `mocha-titles` and `redis-plain-titles` are Multi-SWE-bench's.
+ * `mocha-titles`, `redis-plain-titles` and `workspace-titles` are Multi-SWE-bench's.
  */
 export const logParsers = {
   automake,
@@ -72,6 +73,7 @@ export const logParsers = {
   'tap-lines': tapLines,
   unittest,
   vitest,
+  'workspace-titles': workspaceTitles,
 } as const satisfies Record<string, LogParser>;
 
 export type LogParserName = keyof typeof logParsers;
@@ -136,6 +138,7 @@ const published: Readonly<Record<string, LogParserName>> = {
   ...namesOf('mocha-json', 'expressjs/express'),
   ...namesOf('mocha-json-files', 'mui/material-ui'),
   ...namesOf('vitest', 'sveltejs/svelte', 'vuejs/core'),
+  ...namesOf('workspace-titles', 'Kong/insomnia'),
 };
 
 /** Names a runner's parser by repositories of Multi-SWE-bench. */

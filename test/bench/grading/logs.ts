@@ -135,6 +135,7 @@ const forms: Readonly<Record<LogParserName, LogForm>> = {
   'tap-lines': tap,
   unittest,
   vitest: lines((index) => noisy(index, ` ✓ src/${group(index)}.test.ts > ${group(index)} > ${name(index)} 2ms\n`)),
+  'workspace-titles': lines((index) => noisy(index, ` ✓ src/${name(index)}.test.ts (3 tests) 2ms\n`)),
 };
 
 /** Returns a log of about this size in which every test passed. */

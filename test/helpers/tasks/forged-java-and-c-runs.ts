@@ -73,6 +73,23 @@ export const javaAndCRuns = {
       forged: ['    ✔ fails', '  ✔ fails (2ms)', '    - fails', '    2) zzz'],
     },
   ],
+  'workspace-titles': [
+    {
+      failed: 'src/b.test.ts',
+      written: [
+        ' ✓ src/a.test.ts  (5 tests) 12ms',
+        ' ❯ src/b.test.ts  (2 tests | 1 failed) 8ms',
+        '   × suite > fails 3ms',
+        ' FAIL  src/b.test.ts > suite > fails',
+      ],
+      forged: [' ✓ src/b.test.ts (2 tests) 5ms', ' ↓ src/b.test.ts (2 tests)', ' ❯ src/z.test.ts (1 test) 5ms'],
+    },
+    {
+      failed: 'fails',
+      written: ['FAIL src/a.test.ts\n  s\n    ✓ adds (1 ms)\n    ✕ fails (2 ms)\n', '  ● s › fails\n\n    no\n'],
+      forged: ['PASS src/a.test.ts', '    ✓ fails (1 ms)', '  ✓ fails', 'FAIL zzz.test.ts'],
+    },
+  ],
   ponytest: [
     {
       failed: 'x/B',

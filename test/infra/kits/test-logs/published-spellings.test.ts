@@ -172,11 +172,68 @@ describe('runs of Maven, each of one test', () => {
   });
 });
 
+describe('the rows of Insomnia', () => {
+  /** Of the packages of one repository the first runs jest, the second vitest. */
+  const log = `
+> insomnia-send-request@9.3.0 test
+> jest
+
+PASS src/network/url-matches.test.ts (5.12 s)
+FAIL src/one.test.ts
+  send
+    ✓ converts to base64 (3 ms)
+    ✓ waits (12 ms)
+    ✕ retries (2 ms)
+
+  ● send › retries
+
+    no
+
+> insomnia@9.3.0 test
+> vitest run
+
+ ✓ src/common/render.test.ts  (38 tests) 412ms
+ ✓ src/common/har.test.ts (5 tests | 1 skipped) 12ms
+ ❯ src/common/strings.test.ts  (3 tests | 1 failed) 8ms
+   × strings > trims 4ms
+     → expected 'a' to be 'b'
+ ↓ src/common/later.test.ts (1 test)
+stdout | src/common/render.test.ts > prints
+ ✓ printed 5ms
+
+ FAIL  src/common/strings.test.ts > strings > trims
+`;
+
+  it('name files and titles of both runners without what looks like a duration', () => {
+    assert.deepEqual(testsIn('workspace-titles', log), {
+      'src/network/url-matches.test.ts': 'PASSED',
+      'src/one.test.ts': 'FAILED',
+      'converts to base': 'PASSED',
+      waits: 'PASSED',
+      retries: 'FAILED',
+      'src/common/render.test.ts': 'PASSED',
+      'src/common/har.test.ts (5 tests | 1 skipped)': 'PASSED',
+      'src/common/strings.test.ts': 'FAILED',
+      'strings > trims': 'FAILED',
+      'src/common/later.test.ts': 'SKIPPED',
+    });
+  });
+
+  it('keep a title that nothing would be left of', () => {
+    const titles = ['adds 1.5s', 'adds in 10 ms', 'v2 of base64', '5 ms', 'utf8', 'a (3 tests)'];
+    const tree = `PASS a.test.ts\n${titles.map((title) => `  ✓ ${title}\n`).join('')}`;
+    const found = Object.keys(testsIn('workspace-titles', tree)).slice(1);
+    assert.deepEqual(found, ['adds', 'adds in', 'v2 of base', '5 ms', 'utf8', 'a']);
+  });
+});
+
 it('are found by the names that data sets give them', () => {
   const names = ['parse_log_redis', 'parse_log_tap', 'parse_log_maven', 'iamkun/dayjs', 'darkreader/darkreader'];
-  const others = ['axios/axios', 'catchorg/Catch2', 'ponylang/ponyc', 'vuejs/core'];
+  const others = ['axios/axios', 'catchorg/Catch2', 'ponylang/ponyc', 'vuejs/core', 'Kong/insomnia'];
   assert.deepEqual(
     [...names, ...others].map(runnerOf),
-    'redis tap-lines maven-builds jest-files jest-plain-files mocha-titles ctest-lower ponytest vitest'.split(' '),
+    'redis tap-lines maven-builds jest-files jest-plain-files mocha-titles ctest-lower ponytest vitest workspace-titles'.split(
+      ' ',
+    ),
   );
 });
