@@ -25,12 +25,13 @@ export async function resolveBelowRoots(roots: readonly string[], path: string):
 async function describeMissing(roots: readonly (string | null)[], path: string): Promise<string> {
   const parent = await realpath(join(path, '..')).catch(() => null);
   const isVisible = parent !== null && roots.some((root) => root !== null && `${parent}${sep}`.startsWith(root + sep));
-  if (!isVisible) return 'no such directory';
+  const missing = 'no such file or directory';
+  if (!isVisible) return missing;
   const tasks = (await sortDirectories(parent, marker).catch(() => null))?.tasks ?? [];
   const names = tasks.map((directory) => basename(directory));
-  if (names.length === 0) return 'no such directory, and no tasks next to it';
+  if (names.length === 0) return `${missing}, and no tasks next to it`;
   const shown = names.slice(0, 5).join(', ');
-  return `no such directory; next to it are ${shown}${names.length > 5 ? ` and ${names.length - 5} more` : ''}`;
+  return `${missing}; next to it are ${shown}${names.length > 5 ? ` and ${names.length - 5} more` : ''}`;
 }
 
 /**

@@ -83,7 +83,7 @@ describe('a regrade by repaired tests', () => {
   it('is refused before anything is graded if the task set can not be read', async () => {
     const refused = regrade('unreadable', { rollouts: all, tasks: `harbor:${join(root, 'none')}` });
     await assert.rejects(refused, (error: Error) => {
-      assert.match(String((error.cause as Error).cause), /none: no such directory; next to it are moved, odd/);
+      assert.match(String((error.cause as Error).cause), /none: no such file or directory; next to it are moved, odd/);
       return true;
     });
   });

@@ -177,7 +177,9 @@ describe('temper eval', () => {
     const empty = join(stack.home, 'empty');
     await mkdir(empty);
     for (const [named, message] of [
-      ['./missing', /"\.\/missing" is neither a directory nor an address/],
+      ['./missing', /"\.\/missing" is neither a file or directory here nor an address/],
+      ['./package.json', /"\.\/package\.json" is a file, which needs the name of its format before it/],
+      ['swe-gym:./missing.jsonl', /missing\.jsonl: no such file or directory/],
       ['generated:test', /--tasks: expected generated:train/],
       [empty, /--tasks: .*expected a directory with task\.toml/],
       [broken, /--tasks: .*environment\.tpu: expected no such table, got one/],

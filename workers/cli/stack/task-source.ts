@@ -36,11 +36,16 @@ export async function openTaskSource(
 async function addressOf(named: string): Promise<string> {
   const absolute = withAbsolutePath(named);
   if (orTaskUsage(() => isAddress(absolute))) return absolute;
-  const directory = resolve(named);
-  const found = await stat(directory).catch(() => null);
-  if (found?.isDirectory()) return `${await formatOf(directory)}:${directory}`;
+  const path = resolve(named);
+  const found = await stat(path).catch(() => null);
+  if (found?.isDirectory()) return `${await formatOf(path)}:${path}`;
+  const text = JSON.stringify(named);
+  const problem =
+    found === null
+      ? `${text} is neither a file or directory here nor an address`
+      : `${text} is a file, which needs the name of its format before it`;
   throw new UsageError(
-    `${JSON.stringify(named)} is neither a directory nor an address; expected a directory, an address such as generated:test/1?count=8, or a data set such as swe-gym:./rows.jsonl`,
+    `${problem}; expected a directory, an address such as generated:test/1?count=8, or a data set such as swe-gym:./rows.jsonl`,
   );
 }
 

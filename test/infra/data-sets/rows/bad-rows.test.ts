@@ -114,7 +114,7 @@ it('rejects an invalid address and describes a valid one', async () => {
     [`swe-bench:${file}?sha256=no#a`, /sha256: expected 64 hexadecimal digits/],
     [`swe-bench:${file}`, /expected one task, got a data set; name one as .*rows\.jsonl#<id>/],
     [`swe-bench:${file}#other`, /expected one of 1 tasks \(pallets__flask-5014\), got "other"/],
-    [`swe-bench:${fixture.root}/none.jsonl#a`, /none\.jsonl: no such directory/],
+    [`swe-bench:${fixture.root}/none.jsonl#a`, /none\.jsonl: no such file or directory/],
     ['swe-bench:/etc/passwd#a', /expected a path below one of the task roots/],
     [`swe-bench:${fixture.root}#a`, /expected one of 1 tasks .*, got "a"/],
   ];
