@@ -173,7 +173,7 @@ describe('runs of Maven, each of one test', () => {
 });
 
 describe('the rows of Insomnia', () => {
-  /** Of the packages of one repository the first runs jest, the second vitest. */
+  /** The log of one repository with two packages, of which the first runs jest and the second vitest. */
   const log = `
 > insomnia-send-request@9.3.0 test
 > jest
