@@ -6,7 +6,8 @@ import { orderOf } from './order.ts';
 import { requireOwnPorts } from './ports.ts';
 import { composeFile, fileKeys, harmless, mainKeys, type Service, serviceKeys } from './schema.ts';
 import { aliasesOf, type ComposedService, linksOf, readService } from './services.ts';
-import { type Reading, substitute } from './values.ts';
+import type { Reading } from './values.ts';
+import { substitute } from './variables.ts';
 import { readYaml } from './yaml.ts';
 
 /** The way in which a format uses compose files. */
@@ -53,9 +54,10 @@ export function readCompose(source: string, file: string, format: ComposeFormat)
       reject: refuse,
       isOwn: (variable) => Object.hasOwn(format.variables, variable),
       fill: (text, field) =>
-        substitute(text, format.variables, (variable) =>
-          refuse(field, 'only variables of the harness, or one of the host as a whole value', `$${variable}`),
-        ),
+        substitute(text, {
+          variables: format.variables,
+          refuse: (expected, got) => refuse(field, expected, got),
+        }),
     };
   };
   const started = Object.entries(compose.services).filter(([, { profiles }]) => !isNonEmpty(profiles));
@@ -70,7 +72,7 @@ export function readCompose(source: string, file: string, format: ComposeFormat)
   requireOwnPorts(started, (name) => readingOf(name).reject);
   const [, given] = started.find(([name]) => name === mainName) ?? [];
   const { volumes, ...main } =
-    given === undefined ? { ...plainContainer, volumes: [] } : readMain(given, readingOf(mainName));
+    given === undefined ? { ...plainContainer, volumes: [] } : readMain(given, { ...readingOf(mainName), mainImage });
   const others = started.filter(([name]) => name !== mainName);
   const services = others.map(([name, service]) => readService(service, { ...readingOf(name), name, mainImage }));
   requireShared(volumes, new Set(services.flatMap((one) => one.volumes.map(({ name }) => name))), readingOf(mainName));

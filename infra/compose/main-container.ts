@@ -42,8 +42,14 @@ export const plainContainer: MainContainer = {
 const waitingCommand =
   /^(?:(?:\/bin\/)?(?:ba)?sh -l?c )?(?:exec )?(?:sleep (?:infinity|inf|\d+[smhd]?)|tail -f \/dev\/null)$|^(?:\/bin\/)?(?:ba)?sh$/;
 
+/** The rules by which the main service is read. */
+interface MainReading extends Reading {
+  /** The name of its own image, which a variable of the harness stands for. */
+  readonly mainImage: string;
+}
+
 /** Reads the service in which the agent works. */
-export function readMain(container: Service, reading: Reading): MainContainer & Pick<Mounted, 'volumes'> {
+export function readMain(container: Service, reading: MainReading): MainContainer & Pick<Mounted, 'volumes'> {
   const { fill, reject } = reading;
   requireSharedMemory(container, fill, reject);
   const { mounts, volumes, tmpfs } = readMounts(container.volumes, reading);
@@ -75,10 +81,11 @@ function commandOf(command: Service['command'], fill: (text: string) => string):
 /** The image or Dockerfile of a service. The image name of a service with a build only names the result. */
 function imageOf(
   { image, build: built }: Service,
-  { fill, reject }: Reading,
+  { fill, reject, mainImage }: MainReading,
 ): Pick<MainContainer, 'image' | 'dockerfile'> {
   if (built === undefined) {
-    return { image: image === undefined || image.includes('$') ? null : image, dockerfile: defaultDockerfile };
+    const name = image === undefined ? mainImage : fill(image, 'image');
+    return { image: name === mainImage ? null : name, dockerfile: defaultDockerfile };
   }
   const {
     context = '.',

@@ -1,3 +1,6 @@
+import { literalValue, writeHostValue } from './host-value.ts';
+import { wholeUse } from './variables.ts';
+
 /** Makes the failure for a field that a sandbox cannot provide. */
 export type Reject = (field: string, expected: string, got: string) => Error;
 
@@ -23,24 +26,6 @@ export function requireOnly(
   if (other !== undefined) throw reject(`${field}.${other}`, `only the keys ${known.join(', ')}`, other);
 }
 
-/** Substitutes `$NAME`, `${NAME}` and `${NAME:-default}`. `$$` is a dollar sign. */
-export const substitute = (
-  text: string,
-  variables: Readonly<Record<string, string>>,
-  rejection: (variable: string) => Error,
-): string =>
-  text.replaceAll(
-    /\$(?:(\$)|(\w+)|\{(\w+)(?::?-([^}]*))?\})/g,
-    // biome-ignore lint/complexity/useMaxParams: the signature of a replacer, one parameter for each group
-    (_, dollar?: string, plain?: string, braced?: string, fallback?: string) => {
-      if (dollar !== undefined) return dollar;
-      const variable = plain ?? braced ?? '';
-      const value = variables[variable] ?? fallback;
-      if (value === undefined) throw rejection(variable);
-      return value;
-    },
-  );
-
 /** Returns the words of a command as Compose splits a text: by spaces, with quotes. */
 export function splitWords(text: string): readonly string[] {
   const found = text.matchAll(/(?:"(?:\\.|[^"\\])*"|'[^']*'|\\.|[^\s"'\\])+/gs);
@@ -64,26 +49,31 @@ export function pairsOf(
   });
 }
 
-/** A variable as a whole value. */
-const wholeVariable = /^\$(?:(\w+)|\{(\w+)(?::?-([^}]*))?\})$/;
-
 /**
  * Reads the variables of a service. A value that is a whole variable of the host is kept in Harbor's form, because the operator
  * decides whether the task may have it.
  */
 export function variablesOf(
   environment: Parameters<typeof pairsOf>[0],
-  { fill, isOwn }: Reading,
+  reading: Reading,
 ): Readonly<Record<string, string>> {
   return Object.fromEntries(
-    pairsOf(environment).map(([key, given]) => {
-      const value = given ?? `\${${key}}`;
-      const [, plain, braced, fallback] = wholeVariable.exec(value) ?? [];
-      const variable = plain ?? braced;
-      if (variable === undefined || isOwn(variable)) return [key, fill(value, `environment.${key}`)];
-      return [key, `\${${variable}${fallback === undefined ? '' : `:-${fallback}`}}`];
+    pairsOf(environment).map(([key, value]) => {
+      const field = `environment.${key}`;
+      return [key, value === null ? hostVariable(key) : textOf(value, field, reading)];
     }),
   );
+}
+
+const hostVariable = (name: string): string => writeHostValue({ name, fallback: undefined });
+
+function textOf(value: string, field: string, { fill, isOwn, reject }: Reading): string {
+  const use = wholeUse(value, (expected, got) => reject(field, expected, got));
+  if (use === null || isOwn(use.name) || use.operator.endsWith('+')) return literalValue(fill(value, field));
+  return writeHostValue({
+    name: use.name,
+    fallback: use.operator.endsWith('-') ? fill(use.word, field) : undefined,
+  });
 }
 
 const unitMs: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1_000, ms: 1, us: 1 / 1_000 };

@@ -1,4 +1,5 @@
 import type { Beside, ServiceDependency, ServiceHealthCheck, ServiceVolume } from '../sandbox/service.ts';
+import { hiddenLiteral, hostValueIn, writeHostValue } from './host-value.ts';
 import type { ComposedService } from './services.ts';
 
 /** The variable of Harbor's that stands for the image of the main service. */
@@ -14,7 +15,11 @@ export function writeCompose({ services, names, volumes }: Beside<ComposedServic
     (service) =>
       [
         service.name,
-        { ...tableWithDollars(fieldsOf(service)), ...(service.image === 'main' && { image: mainVariable }) },
+        {
+          ...tableWithDollars(fieldsOf(service)),
+          environment: environmentOf(service),
+          ...(service.image === 'main' && { image: mainVariable }),
+        },
       ] as const,
   );
   const named = services.flatMap((service) => service.volumes).flatMap(({ name }) => (name === null ? [] : [name]));
@@ -26,8 +31,7 @@ export function writeCompose({ services, names, volumes }: Beside<ComposedServic
 }
 
 function fieldsOf(service: ComposedService) {
-  const { image, aliases, entrypoint, command, workdir, user, env, healthCheck, dependsOn, restarts, tty, stdin } =
-    service;
+  const { image, aliases, entrypoint, command, workdir, user, healthCheck, dependsOn, restarts, tty, stdin } = service;
   const mounts = service.mounts.map(({ source, target, readOnly }) => `./${source}:${target}${readOnly ? ':ro' : ''}`);
   return {
     ...(image !== 'main' && ('name' in image ? { image: image.name } : { build: buildOf(image) })),
@@ -35,7 +39,6 @@ function fieldsOf(service: ComposedService) {
     ...(command !== null && { command }),
     ...(workdir !== null && { working_dir: workdir }),
     ...(user !== null && { user }),
-    environment: env,
     ...(healthCheck !== null && { healthcheck: healthCheckOf(healthCheck) }),
     depends_on: Object.fromEntries(dependsOn.map(dependencyOf)),
     tmpfs: service.tmpfs,
@@ -49,6 +52,18 @@ function fieldsOf(service: ComposedService) {
     shm_size: `${service.sharedMemoryMb}m`,
   };
 }
+
+/** The variables of a service, in which those of the host stay what they are. */
+const environmentOf = ({ env }: ComposedService) =>
+  Object.fromEntries(
+    Object.entries(env).map(([name, value]) => {
+      const ofHost = hostValueIn(value);
+      const text = ofHost === null ? value : hiddenLiteral(value);
+      if (text !== null || ofHost === null) return [name, withDollars(text)];
+      const { fallback } = ofHost;
+      return [name, writeHostValue({ ...ofHost, fallback: fallback?.replaceAll('$', '$$$$') })];
+    }),
+  );
 
 const buildOf = ({ context, dockerfile }: { readonly context: string; readonly dockerfile: string }) => ({
   context: `./${context}`,

@@ -1,4 +1,5 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { hostValueIn } from '../compose/host-value.ts';
 import type { TestImage } from '../grading/task.ts';
 import type { Beside, TaskService } from '../sandbox/service.ts';
 
@@ -16,17 +17,14 @@ interface Environments {
   readonly beside: Beside<TaskService> | null;
 }
 
-/** Harbor's `${NAME}` and `${NAME:-value}` as a whole value: a variable of the host that runs the task. */
-const hostVariable = /^\$\{([^}:]+)(?::-([^}]*))?\}$/;
-
 /** Returns the names of the host's variables that a task cannot do without. */
 export function neededVariables(task: Environments): readonly string[] {
   const { env, testEnv, solutionEnv, steps, testImage, beside } = task;
   const ofServices = (beside?.services ?? []).map((service) => service.env);
   const all = [env, testEnv, solutionEnv, testImage?.env ?? {}, ...steps.map((step) => step.testEnv), ...ofServices];
   const needed = all.flatMap(Object.values<string>).flatMap((value) => {
-    const [, name, fallback] = hostVariable.exec(value) ?? [];
-    return name !== undefined && fallback === undefined ? [name] : [];
+    const found = hostValueIn(value);
+    return found !== null && found.fallback === undefined ? [found.name] : [];
   });
   return [...new Set(needed)];
 }
@@ -53,8 +51,9 @@ export function fillVariables<Files extends Environments>(files: Files, allowed:
 }
 
 function valueFor(value: string, allowed: HostVariables): string {
-  const [, name, fallback] = hostVariable.exec(value) ?? [];
-  if (name === undefined) return value;
+  const found = hostValueIn(value);
+  if (found === null) return value;
+  const { name, fallback } = found;
   const given = Object.hasOwn(allowed, name) ? allowed[name] : fallback;
   if (given !== undefined) return given;
   throw new TemperFailure(
