@@ -17,8 +17,8 @@ interface ProvisionedAgent extends Pick<Provisioned, 'kind' | 'carriesChanges'> 
   readonly contextLength: number | null;
 }
 
-/** Whether the tests of a task get more than the diff, of a sandbox that carries all changes or not. */
-export const getsSnapshot = ({ gradedIn }: Pick<Task, 'gradedIn'>, carriesChanges: boolean): boolean =>
+/** Whether the tests of a task need a snapshot of the agent's sandbox, given whether that kind can carry all changes. */
+export const needsSnapshot = ({ gradedIn }: Pick<Task, 'gradedIn'>, carriesChanges: boolean): boolean =>
   gradedIn === 'snapshot' || gradedIn === 'artifacts' || (gradedIn === 'snapshot-or-fresh' && carriesChanges);
 
 /**
@@ -31,7 +31,7 @@ export async function captureSnapshot(
   { kind, contextLength, carriesChanges = false }: ProvisionedAgent,
 ): Promise<{ readonly snapshot?: Snapshot }> {
   const { task } = resolved;
-  if (!getsSnapshot(task, carriesChanges) || !patched('grade-snapshot')) return {};
+  if (!needsSnapshot(task, carriesChanges) || !patched('grade-snapshot')) return {};
   const { agent, agentOptions, maxTurns } = input;
   const start = { task, agent, maxTurns, contextLength, ...(agentOptions && { agentOptions }) };
   const snapshot = await host.stage('captureDiff', () =>

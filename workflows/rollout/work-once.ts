@@ -2,7 +2,7 @@ import { CancellationScope, isCancellation, log, patched } from '@temporalio/wor
 import type { AgentEnd } from '../../activities/interfaces/host.ts';
 import { agentOn, cancelOn, capturingOn, onHost } from '../activities.ts';
 import type { Diff } from '../contracts/diff.ts';
-import { captureSnapshot, getsSnapshot } from './capture-snapshot.ts';
+import { captureSnapshot, needsSnapshot } from './capture-snapshot.ts';
 import type { EpochContext, Prepared, Produced } from './epoch-context.ts';
 import type { EpochHost } from './epoch-host.ts';
 
@@ -46,7 +46,7 @@ async function runAgent(
   const start = { task, maxTurns, contextLength, ...options };
   if (!fewActivities)
     await host.stage('startAgent', () => onHost(host.name).startAgent({ epoch, agent, kind, ...start }));
-  const releases = task.step === undefined && task.gradedIn !== 'same' && !getsSnapshot(task, carriesChanges);
+  const releases = task.step === undefined && task.gradedIn !== 'same' && !needsSnapshot(task, carriesChanges);
   const timeoutMs = limits.agentMs;
   const beganAtMs = Date.now();
   const { startSeconds, captureSeconds, releaseSeconds, diff, ...end } = await host

@@ -59,8 +59,8 @@ export async function readFinished(
   if (typeof steps === 'string') return { ...known, leftOut: steps };
   const { snapshot } = result;
   const works = steps?.worked ?? [{ snapshot }];
-  const isAsked = task.gradedIn === 'snapshot' || task.gradedIn === 'artifacts';
-  if (isAsked && works.some((work) => work.snapshot === undefined) && addressNow !== null) {
+  const requiresSnapshot = task.gradedIn === 'snapshot' || task.gradedIn === 'artifacts';
+  if (requiresSnapshot && works.some((work) => work.snapshot === undefined) && addressNow !== null) {
     return {
       ...known,
       leftOut: 'its tests now get files of its sandbox that were not kept: only the diff was',
@@ -70,7 +70,7 @@ export async function readFinished(
   const evaluation: FinishedEvaluation = {
     diff,
     ...(result.answer !== undefined && { answer: result.answer }),
-    ...(snapshot !== undefined && getsSnapshot(task) && { snapshot }),
+    ...(snapshot !== undefined && canUseSnapshot(task) && { snapshot }),
     ...(steps !== null && { steps }),
     sandbox,
     rewardPolicy,
@@ -98,7 +98,7 @@ export function finishedSteps(
   const began = rows.filter(({ stop }) => stop !== null);
   const worked = began.flatMap(({ diff, snapshot }): FinishedStep[] => {
     if (diff === undefined) return [];
-    return [{ diff, ...(snapshot !== undefined && getsSnapshot(task) && { snapshot }) }];
+    return [{ diff, ...(snapshot !== undefined && canUseSnapshot(task) && { snapshot }) }];
   });
   if (worked.length < began.length) return 'the work at its steps was not kept: an earlier version of temper ran it';
   return { worked, restPrevented: rows.length > began.length && began.at(-1)?.verdict === 'graded' };
@@ -115,8 +115,8 @@ export function networkedAsBefore(verdict: Pick<Verdict, 'network'> | null, { te
   return verdict.network === undefined ? task : { ...task, testNetwork: needed };
 }
 
-/** Whether the tests of a task get the snapshot of a rollout that has one. */
-const getsSnapshot = ({ gradedIn }: Pick<Task, 'gradedIn'>): boolean => gradedIn !== undefined && gradedIn !== 'same';
+/** Whether the tests of a task can use a snapshot, if the rollout kept one. */
+const canUseSnapshot = ({ gradedIn }: Pick<Task, 'gradedIn'>): boolean => gradedIn !== undefined && gradedIn !== 'same';
 
 /** Returns the addresses of a task: as it was requested, if known, and as it may be packed, with its id and without. */
 function addressesOf(asked: unknown, { bundle }: Task, id: string): readonly string[] {
