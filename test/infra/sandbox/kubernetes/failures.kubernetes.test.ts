@@ -2,11 +2,10 @@ import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
 import { PatchStrategy, SchedulingV1Api, setHeaderOptions } from '@kubernetes/client-node';
 import { describePod } from '../../../../infra/sandbox/kubernetes/pod.ts';
-import { createKubernetesProvider } from '../../../../infra/sandbox/kubernetes/provider.ts';
-import { defaultKubernetesSettings, type KubernetesSettings } from '../../../../infra/sandbox/kubernetes/settings.ts';
-import type { SandboxSpec } from '../../../../infra/sandbox/sandbox.ts';
-import { programsImage, startRegistry, taskImage } from '../../../helpers/kubernetes/cluster.ts';
-import { openTestCluster, testNamespace } from '../../../helpers/kubernetes/namespace.ts';
+import { defaultKubernetesSettings } from '../../../../infra/sandbox/kubernetes/settings.ts';
+import { startRegistry, taskImage } from '../../../helpers/kubernetes/cluster.ts';
+import { openTestCluster } from '../../../helpers/kubernetes/namespace.ts';
+import { openTestSandboxes } from '../../../helpers/kubernetes/sandboxes.ts';
 import { foreground, sh } from '../contract.ts';
 
 const signal = AbortSignal.timeout(300_000);
@@ -14,26 +13,8 @@ const signal = AbortSignal.timeout(300_000);
 describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
   const { core, config } = openTestCluster();
   const scheduling = config.makeApiClient(SchedulingV1Api);
-  const namespace = await testNamespace('failures');
-  const stack = `failures-${process.pid}`;
-  const open = (changes: Partial<KubernetesSettings> = {}) => {
-    const provider = createKubernetesProvider({
-      stack,
-      namespace,
-      programs: programsImage,
-      requests: 0.01,
-      ...changes,
-    });
-    after(() => provider.close());
-    return provider;
-  };
+  const { namespace, settings, open, specOf } = await openTestSandboxes('failures');
   const provider = open();
-  const specOf = (name: string, changes: Partial<SandboxSpec> = {}): SandboxSpec => {
-    const expiresAtMs = Date.now() + 600_000;
-    const labels = { stack, run: 'run', rollout: name, epoch: 1, purpose: 'agent', expiresAtMs } as const;
-    const limits = { cpus: 1, memoryMb: 256, diskMb: 64, pids: 64 };
-    return { name, image: taskImage, labels, ...limits, workdir: '/workspace', mounts: [], ...changes };
-  };
 
   /** Keeps a Pod's last words until they are read, however busy the machine is. */
   const keep = (name: string, finalizers: readonly string[]) => {
@@ -80,12 +61,7 @@ describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
 
   it("counts the end of a Pod whose main process was killed for memory as the agent's doing", async () => {
     const spec = specOf('hungry');
-    const body = describePod(spec, {
-      ...defaultKubernetesSettings,
-      namespace,
-      programs: programsImage,
-      requests: 0.01,
-    });
+    const body = describePod(spec, { ...defaultKubernetesSettings, ...settings });
     const [main = assert.fail()] = body.spec?.containers ?? [];
     main.command = ['sh', '-c', 'exec tail -n 1 /dev/zero'];
     await core.createNamespacedPod({ namespace, body });

@@ -1,28 +1,20 @@
 import assert from 'node:assert/strict';
-import { after, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { createKubernetesProvider } from '../../../../infra/sandbox/kubernetes/provider.ts';
 import type { SandboxSpec } from '../../../../infra/sandbox/sandbox.ts';
 import { startApiProxy } from '../../../helpers/kubernetes/api-proxy.ts';
-import { programsImage, taskImage } from '../../../helpers/kubernetes/cluster.ts';
-import { openTestCluster, testNamespace } from '../../../helpers/kubernetes/namespace.ts';
+import { taskImage } from '../../../helpers/kubernetes/cluster.ts';
+import { openTestCluster } from '../../../helpers/kubernetes/namespace.ts';
+import { openTestSandboxes } from '../../../helpers/kubernetes/sandboxes.ts';
 import { until } from '../../../helpers/until.ts';
 import { foreground, sh } from '../contract.ts';
 
 const signal = AbortSignal.timeout(300_000);
 
 describe('a kubernetes sandbox, seen from the cluster', { concurrency: 4 }, async () => {
-  const namespace = await testNamespace('pods');
+  const { namespace, settings, open, specOf } = await openTestSandboxes('pods');
   const { core, config } = openTestCluster();
-  const stack = `pods-${process.pid}`;
-  const settings = { stack, namespace, programs: programsImage, requests: 0.01 };
-  const provider = createKubernetesProvider(settings);
-  after(() => provider.close());
-  const specOf = (name: string, changes: Partial<SandboxSpec> = {}, expiresInMs = 600_000): SandboxSpec => {
-    const expiresAtMs = Date.now() + expiresInMs;
-    const labels = { stack, run: 'run', rollout: name, epoch: 1, purpose: 'agent', expiresAtMs } as const;
-    const limits = { cpus: 1, memoryMb: 256, diskMb: 64, pids: 64 };
-    return { name, image: taskImage, labels, ...limits, workdir: '/workspace', mounts: [], ...changes };
-  };
+  const provider = open();
   const make = (name: string, changes?: Partial<SandboxSpec>) => provider.ensure(specOf(name, changes), signal);
 
   it('has no network, no account of the cluster, no capabilities and no way to gain privileges', async () => {

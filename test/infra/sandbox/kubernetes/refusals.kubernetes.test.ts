@@ -3,12 +3,11 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { after, describe, it } from 'node:test';
 import { AdmissionregistrationV1Api, NetworkingV1Api } from '@kubernetes/client-node';
 import { createKubernetesProvider } from '../../../../infra/sandbox/kubernetes/provider.ts';
-import type { KubernetesSettings } from '../../../../infra/sandbox/kubernetes/settings.ts';
-import type { SandboxSpec } from '../../../../infra/sandbox/sandbox.ts';
 import { kubeconfigWithRights, type Right } from '../../../helpers/kubernetes/account.ts';
 import { startApiProxy } from '../../../helpers/kubernetes/api-proxy.ts';
 import { programsImage, taskImage } from '../../../helpers/kubernetes/cluster.ts';
 import { openTestCluster, testNamespace } from '../../../helpers/kubernetes/namespace.ts';
+import { openTestSandboxes } from '../../../helpers/kubernetes/sandboxes.ts';
 import { until } from '../../../helpers/until.ts';
 
 const noFiles = { tree: new Map(), at: '/workspace', owner: 'agent' } as const;
@@ -16,22 +15,10 @@ const signal = AbortSignal.timeout(300_000);
 
 describe('a cluster that refuses sandboxes', { concurrency: 8 }, async () => {
   const { core, config } = openTestCluster();
-  const namespace = await testNamespace('refusals');
+  const { namespace, open, specOf } = await openTestSandboxes('refusals');
   const restricted = await testNamespace('restricted', 'restricted');
   const full = await testNamespace('full');
   const [small, ruled] = [await testNamespace('small'), await testNamespace('ruled')];
-  const stack = `refusals-${process.pid}`;
-  const open = (changes: Partial<KubernetesSettings> = {}) => {
-    const provider = createKubernetesProvider({
-      stack,
-      namespace,
-      programs: programsImage,
-      requests: 0.01,
-      ...changes,
-    });
-    after(() => provider.close());
-    return provider;
-  };
   const provider = open();
   /** Opens a provider with another kubeconfig. */
   const openAt = async (kubeconfig: string) => {
@@ -68,12 +55,6 @@ describe('a cluster that refuses sandboxes', { concurrency: 8 }, async () => {
   ];
   const ruling = 'admission webhook "rules.test" denied the request: no Pods';
   const ofWebhook = await openAnswered(400, { kind: 'Status', code: 400, message: ruling });
-  const specOf = (name: string, changes: Partial<SandboxSpec> = {}): SandboxSpec => {
-    const expiresAtMs = Date.now() + 600_000;
-    const labels = { stack, run: 'run', rollout: name, epoch: 1, purpose: 'agent', expiresAtMs } as const;
-    const limits = { cpus: 1, memoryMb: 256, diskMb: 64, pids: 64 };
-    return { name, image: taskImage, labels, ...limits, workdir: '/workspace', mounts: [], ...changes };
-  };
 
   it('names what an account lacks, at the start and at the stage that needs it', async () => {
     assert.equal(withoutExec.description.ready, false);

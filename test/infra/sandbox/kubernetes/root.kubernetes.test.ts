@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { after, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { SandboxFailure, wasEndedInside } from '../../../../infra/sandbox/failure.ts';
 import { createKubernetesProvider } from '../../../../infra/sandbox/kubernetes/provider.ts';
-import type { Sandbox, SandboxSpec } from '../../../../infra/sandbox/sandbox.ts';
-import { programsImage, taskImage } from '../../../helpers/kubernetes/cluster.ts';
-import { openTestCluster, testNamespace } from '../../../helpers/kubernetes/namespace.ts';
+import type { Sandbox } from '../../../../infra/sandbox/sandbox.ts';
+import { openTestCluster } from '../../../helpers/kubernetes/namespace.ts';
+import { openTestSandboxes } from '../../../helpers/kubernetes/sandboxes.ts';
 import { foreground, sh } from '../contract.ts';
 
 const signal = AbortSignal.timeout(300_000);
@@ -21,26 +21,10 @@ const killKeepers =
   '[(time.sleep(0.3), os.kill(int(p), 9)) for p in os.listdir("/proc") if p.isdigit() and p != "1" and os.stat("/proc/" + p).st_uid == 64001]';
 
 describe('a kubernetes sandbox whose agent is root', { concurrency: 4 }, async () => {
-  const namespace = await testNamespace('root');
+  const { namespace, settings, open, specOf } = await openTestSandboxes('root');
   const { core } = openTestCluster();
-  const stack = `root-${process.pid}`;
-  const settings = { stack, namespace, programs: programsImage, requests: 0.01 };
-  const provider = createKubernetesProvider(settings);
-  after(() => provider.close());
-  const make = (name: string): Promise<Sandbox> => {
-    const labels = { stack, run: 'run', rollout: name, epoch: 1, purpose: 'agent' } as const;
-    const limits = { cpus: 1, memoryMb: 256, diskMb: 64, pids: 64 };
-    const spec: SandboxSpec = {
-      name,
-      image: taskImage,
-      labels: { ...labels, expiresAtMs: Date.now() + 600_000 },
-      ...limits,
-      workdir: '/workspace',
-      mounts: [],
-      root: true,
-    };
-    return provider.ensure(spec, signal);
-  };
+  const provider = open();
+  const make = (name: string): Promise<Sandbox> => provider.ensure(specOf(name, { root: true }), signal);
   const start = (sandbox: Sandbox, script: string) =>
     sandbox.start({ key: 'agent', argv: sh(script), env: {}, account: 'agent' }, signal);
 
