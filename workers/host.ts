@@ -25,6 +25,7 @@ import { needOf, usualTask } from '../infra/machine/fit.ts';
 import { readLevels } from '../infra/machine/read-levels.ts';
 import { capacityWarning, rolloutDirectories, rolloutsThatFit } from '../infra/machine/rollouts-that-fit.ts';
 import { createHelperSpawner } from '../infra/process/spawner/through-helper.ts';
+import { blobGraceMs } from '../infra/retention/category.ts';
 import { hasImage, openProviders } from '../infra/sandbox/index.ts';
 import { createKeptResults } from '../infra/sandbox/kept-results.ts';
 import type { Config } from '../infra/settings/config.ts';
@@ -210,7 +211,8 @@ export async function openHost(
     admission,
     intake,
     slots: createSlots(config.capacity, { admission, intake }),
-    results: createKeptResults(config.paths.results),
+    // Half of it, so that a pass of retention sees the reference of a rollout that has just used one.
+    results: createKeptResults(config.paths.results, blobGraceMs / 2),
     tasks: createTasks({
       store: blobs,
       roots: config.taskRoots,

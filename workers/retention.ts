@@ -1,13 +1,10 @@
 import type { Client } from '@temporalio/client';
-import { dayMs, type RetentionContext } from '../infra/retention/category.ts';
+import { blobGraceMs, type RetentionContext } from '../infra/retention/category.ts';
 import { type CollectOptions, collect } from '../infra/retention/collect.ts';
 import { createKnowledge } from '../infra/retention/knowledge.ts';
 import { categories } from '../infra/retention/table.ts';
 import type { Config } from '../infra/settings/config.ts';
 import { openObjects } from '../infra/store/shared-state.ts';
-
-/** The age from which on an unused blob may go: longer than any time between storing a blob and recording its reference. */
-const graceMs = dayMs;
 
 export interface RetentionPass extends CollectOptions, Pick<RetentionContext, 'signal' | 'note'> {
   /** The age from which on recorded outcomes and records go as well, in milliseconds; null keeps them all. */
@@ -25,7 +22,16 @@ export async function makeRetentionPass(config: Config, pass: RetentionPass): Re
   return collect(
     config.home,
     categories,
-    { ...retentionPaths(config), objects, nowMs, cutoffMs, graceMs, knowledge: createKnowledge(connect), signal, note },
+    {
+      ...retentionPaths(config),
+      objects,
+      nowMs,
+      cutoffMs,
+      graceMs: blobGraceMs,
+      knowledge: createKnowledge(connect),
+      signal,
+      note,
+    },
     pass,
   );
 }

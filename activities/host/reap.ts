@@ -59,12 +59,13 @@ export function createReaper(host: Reapable, client: Pick<Client, 'workflow'>, n
     for (const epoch of expired) if (liveness.get(epoch.rollout) !== 'live') host.slots.release(epoch);
   }
 
-  /** Removes the kept results of rollouts that are over. */
+  /** Removes the kept results of rollouts that are over, and of those that have been unknown for long. */
   async function clearResults(): Promise<void> {
     const kept = await host.results.list(minAgeMs);
     const liveness = await livenessOf([...new Set(kept.map(({ rollout }) => rollout))]);
-    for (const epoch of kept) if (liveness.get(epoch.rollout) === 'over') await host.results.remove(epoch);
-    for (const epoch of await host.results.list(leftoverAgeMs)) await host.results.remove(epoch);
+    for (const { ageMs, ...epoch } of kept) {
+      if (liveness.get(epoch.rollout) === 'over' || ageMs >= leftoverAgeMs) await host.results.remove(epoch);
+    }
   }
 
   async function reapIn(

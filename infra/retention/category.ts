@@ -52,3 +52,6 @@ export interface Category {
 
 export const hourMs = 3_600_000;
 export const dayMs = 24 * hourMs;
+
+/** The age from which on an unused blob may go: longer than any time between storing a blob and recording its reference. */
+export const blobGraceMs = dayMs;

@@ -7,50 +7,66 @@ import type { RolloutEpoch } from '../../workflows/contracts/ids.ts';
  * a worker's death would find neither the sandbox nor what was captured in it. Each is a file of this host.
  */
 export interface KeptResults<Result extends object> {
-  /** Returns the result of an epoch's agent; null if none is kept. */
+  /** Returns the result of an epoch's agent; null if none is kept, or if it is so old that its blobs may be gone. */
   find(epoch: RolloutEpoch): Promise<Result | null>;
   keep(epoch: RolloutEpoch, result: Result): Promise<void>;
-  /** Returns the epochs whose results are at least this old. */
-  list(minAgeMs: number): Promise<readonly RolloutEpoch[]>;
-  /** Removes a result. Repeatable. */
+  /** Returns the epochs whose results are at least this old, also those whose results a killed process has left unfinished. */
+  list(minAgeMs: number): Promise<readonly KeptEpoch[]>;
+  /** Removes a result, finished or not. Repeatable. */
   remove(epoch: RolloutEpoch): Promise<void>;
 }
 
-export function createKeptResults<Result extends object>(directory: string): KeptResults<Result> {
+export interface KeptEpoch extends RolloutEpoch {
+  readonly ageMs: number;
+}
+
+/**
+ * Keeps results in a directory. Each is usable for `usableMs`: retention may remove the blobs that it names, because nothing at the
+ * server refers to them yet.
+ */
+export function createKeptResults<Result extends object>(directory: string, usableMs: number): KeptResults<Result> {
   const fileOf = (epoch: RolloutEpoch): string => join(directory, nameOf(epoch));
+  const ageOf = async (path: string): Promise<number | null> => {
+    const found = await stat(path).catch(absent);
+    return found === null ? null : Date.now() - found.mtimeMs;
+  };
 
   return {
     async find(epoch) {
+      const ageMs = await ageOf(fileOf(epoch));
+      if (ageMs === null || ageMs > usableMs) return null;
       const text = await readFile(fileOf(epoch), 'utf8').catch(absent);
       return text === null ? null : (JSON.parse(text) as Result);
     },
     async keep(epoch, result) {
       await mkdir(directory, { recursive: true, mode: 0o700 });
-      const draft = `${fileOf(epoch)}.new`;
+      const draft = draftOf(fileOf(epoch));
       await writeFile(draft, JSON.stringify(result), { mode: 0o600 });
       await rename(draft, fileOf(epoch));
     },
     async list(minAgeMs) {
-      const newest = Date.now() - minAgeMs;
-      const old: RolloutEpoch[] = [];
+      const old: KeptEpoch[] = [];
       for (const name of (await readdir(directory).catch(absent)) ?? []) {
-        const found = await stat(join(directory, name)).catch(absent);
+        const ageMs = await ageOf(join(directory, name));
         const epoch = epochOf(name);
-        if (found !== null && found.mtimeMs <= newest && epoch !== null) old.push(epoch);
+        if (ageMs !== null && ageMs >= minAgeMs && epoch !== null) old.push({ ...epoch, ageMs });
       }
       return old;
     },
     async remove(epoch) {
-      await rm(fileOf(epoch), { force: true });
+      const file = fileOf(epoch);
+      for (const path of [draftOf(file), file]) await rm(path, { force: true });
     },
   };
 }
 
 const nameOf = ({ rollout, epoch }: RolloutEpoch): string => `${rollout}.${epoch}.json`;
 
-/** Reads the name of a file; null if it is a draft that a killed process has left, which its next attempt replaces. */
+const draftOf = (file: string): string => `${file}.new`;
+
+/** Reads the name of a result's file, or of its draft; null if it is neither. */
 function epochOf(name: string): RolloutEpoch | null {
-  const [, rollout, epoch] = /^(.+)\.(\d+)\.json$/.exec(name) ?? [];
+  const [, rollout, epoch] = /^(.+)\.(\d+)\.json(?:\.new)?$/.exec(name) ?? [];
   return rollout === undefined ? null : { rollout, epoch: Number(epoch) };
 }
 

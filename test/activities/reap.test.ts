@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
+import { mkdtemp, rename, rm, utimes } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { it } from 'node:test';
 import { createReaper } from '../../activities/host/reap.ts';
 import { createSlots, type Slots } from '../../activities/host/slots.ts';
+import { createKeptResults, type KeptResults } from '../../infra/sandbox/kept-results.ts';
 import type { SandboxInfo, SandboxKind, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 
@@ -33,14 +37,22 @@ const serverWith = (states: Readonly<Record<string, 'RUNNING' | 'COMPLETED'>>) =
 });
 
 const network = { places: { clear: async () => undefined } };
-const noResults = { list: async () => [], remove: async () => undefined };
+const noResults: Pick<KeptResults<object>, 'list' | 'remove'> = { list: async () => [], remove: async () => undefined };
 
 /** Creates a reaper. With the default server, which knows no rollout, it removes expired sandboxes only. */
 function reaperOf(
   slots: Slots,
   providers: ReadonlyMap<SandboxKind, Reaped>,
   workflow: object = serverWith({}),
-  { token = null, sharesJournals = false }: { readonly token?: string | null; readonly sharesJournals?: boolean } = {},
+  {
+    token = null,
+    sharesJournals = false,
+    results = noResults,
+  }: {
+    readonly token?: string | null;
+    readonly sharesJournals?: boolean;
+    readonly results?: typeof noResults;
+  } = {},
 ) {
   const host = {
     stack,
@@ -48,7 +60,7 @@ function reaperOf(
     sharesJournals,
     slots,
     network,
-    results: noResults,
+    results,
     providers: { seen: async () => providers },
   };
   let nowMs = 0;
@@ -173,4 +185,33 @@ it('leaves the agents of its earlier life to hosts that may have adopted them, u
   assert.deepEqual(await look('e2b', true), { removed: ['again-1', 'graded-1'], taken: 1 });
   assert.deepEqual(await look('e2b', false), { removed: ['adopted-1', 'again-1', 'graded-1'], taken: 1 });
   assert.deepEqual(await look('local', true), { removed: ['adopted-1', 'again-1', 'graded-1'], taken: 2 });
+});
+
+it('removes kept results, and unfinished ones, of rollouts that are over or have been unknown for a day', async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'temper-results-'));
+  t.after(() => rm(directory, { recursive: true }));
+  const results = createKeptResults(directory, 3_600_000);
+  const age = async (rollout: string, hours: number, suffix = ''): Promise<void> => {
+    await results.keep({ rollout, epoch: 1 }, {});
+    const file = join(directory, `${rollout}.1.json`);
+    if (suffix !== '') await rename(file, `${file}${suffix}`);
+    const seconds = Date.now() / 1000 - hours * 3_600;
+    await utimes(`${file}${suffix}`, seconds, seconds);
+  };
+  for (const suffix of ['', '.new']) {
+    for (const rollout of ['live', 'over', 'unknown']) await age(`${rollout}${suffix}`, 1, suffix);
+    await age(`forgotten${suffix}`, 24, suffix);
+  }
+  await results.keep({ rollout: 'over', epoch: 2 }, {});
+  const server = serverWith({ live: 'RUNNING', 'live.new': 'RUNNING', over: 'COMPLETED', 'over.new': 'COMPLETED' });
+  let looks = 0;
+  const list: typeof results.list = (minAgeMs) => {
+    looks += 1;
+    return results.list(minAgeMs);
+  };
+  await reaperOf(createSlots(1), new Map(), server, { results: { ...results, list } }).look();
+  assert.equal(looks, 1);
+  const left = (await results.list(0)).map(({ rollout, epoch }) => `${rollout} ${epoch}`);
+  // The second epoch's result is too new: its rollout may not be visible yet.
+  assert.deepEqual(left.sort(), ['live 1', 'live.new 1', 'over 2', 'unknown 1', 'unknown.new 1']);
 });

@@ -271,7 +271,7 @@ function createTestHost({ home, provider, taskRoots, capacity, gateway, ...optio
     solvable: new Set(),
     tasks: createTasks({ store, roots: taskRoots ?? [], dataSets: { directory: cacheDir, offline: true }, variables }),
     slots: createSlots(capacity ?? 4),
-    results: createKeptResults(join(home, 'results')),
+    results: createKeptResults(join(home, 'results'), 3_600_000),
     admission: createAdmission({ need: kept, readLevels: () => [] }),
     intake: createIntake(),
     providers: { all: providers, seen: async () => providers },
