@@ -1,7 +1,7 @@
-import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
+import { readKeyFile } from '../../key-file.ts';
 import { setting, text, wholeNumber } from '../../setting.ts';
 import { LastingRefusal } from '../failure.ts';
 import type { E2bSettings } from './settings.ts';
@@ -58,9 +58,8 @@ export function e2bFrom(env: Values, home: string): E2bSettings | null {
 }
 
 async function readKey(file: string): Promise<string> {
-  const content = await readFile(file, 'utf8').catch((cause: unknown) => {
-    const evidence = errorMessage(cause);
-    throw new LastingRefusal('E2B_API_KEY_FILE: expected a file that can be read; correct it', { cause, evidence });
+  const content = await readKeyFile('E2B_API_KEY_FILE', file).catch((cause: unknown) => {
+    throw new LastingRefusal(errorMessage(cause), { cause });
   });
   const key = content.trim();
   if (key === '') throw new LastingRefusal(`E2B_API_KEY_FILE: expected a key in ${file}, got an empty file`);

@@ -51,7 +51,7 @@ describe('an E2B server that refuses', () => {
   it('is not asked with a key that cannot be read, which ends a host at its start', async () => {
     const file = join(home, 'key');
     const { e2b } = readConfig({ TEMPER_E2B_URL: server.url, E2B_API_KEY_FILE: file });
-    await refusesStart(e2b, /E2B_API_KEY_FILE: expected a file that can be read; correct it .*ENOENT.*key/);
+    await refusesStart(e2b, /E2B_API_KEY_FILE: expected a file that this account may read, got .*key \(ENOENT\)/);
     writeFileSync(file, '\n');
     await refusesStart(e2b, /E2B_API_KEY_FILE: expected a key in .*key, got an empty file/);
     writeFileSync(file, `${server.key}\n`);
