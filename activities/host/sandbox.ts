@@ -66,7 +66,8 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
             ...((spec.usesModel || isNetworked) && { channel }),
           };
           const retried = info.attempt > 1;
-          return provisionAgent({ owner: host, provider, spec, request, files, retried, requireOfImage }, ending);
+          const provisioning = { owner: host, provider, spec, request, files, retried, requireOfImage, report };
+          return provisionAgent(provisioning, ending);
         };
         const late = new TemperFailure(
           'SandboxUnavailable',

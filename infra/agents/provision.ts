@@ -4,6 +4,7 @@ import { requireOwnWorkdir } from '../grading/tests/own-workdir.ts';
 import { initialDiskMb, prepareWorkspace, workspaceFiles } from '../grading/workspace/prepare-workspace.ts';
 import type { HarborTask } from '../harbor/harbor-task.ts';
 import { ensureSandbox } from '../sandbox/ensure-sandbox.ts';
+import type { ReportImage } from '../sandbox/image.ts';
 import type { Sandbox, SandboxKind, SandboxProvider } from '../sandbox/sandbox.ts';
 import { type SandboxOwner, type SandboxRequest, sandboxSpec } from '../sandbox/sandbox-request.ts';
 import type { AgentSpec } from './agent.ts';
@@ -20,6 +21,7 @@ export interface AgentProvisioning {
   /** Whether an earlier activity attempt may have left the sandbox half set up. */
   readonly retried: boolean;
   readonly requireOfImage: ImageCheck;
+  readonly report: ReportImage;
 }
 
 export interface ProvisionedSandbox {
@@ -34,7 +36,7 @@ export interface ProvisionedSandbox {
 
 /** Makes the sandbox of an agent, with the task's workspace at its base commit. Throws UnsupportedTask and SetupFailed. */
 export async function provisionAgent(
-  { owner, provider, spec, request, files, retried, requireOfImage }: AgentProvisioning,
+  { owner, provider, spec, request, files, retried, requireOfImage, report }: AgentProvisioning,
   signal: AbortSignal,
 ): Promise<ProvisionedSandbox> {
   const { name, image, task } = request;
@@ -68,7 +70,7 @@ export async function provisionAgent(
   // An interrupted set-up might fail when it is repeated, or give another base commit: start from an empty sandbox.
   if (retried) await provider.remove(name);
   const asked = sandboxSpec(owner, { ...request, files: workspaceFiles(files, task.workdir) });
-  const sandbox = await ensureSandbox(provider, asked, signal);
+  const sandbox = await ensureSandbox(provider, { ...asked, report }, signal);
   await requireOfImage({ sandbox, provider, spec, image }, signal);
   if (files.ownWorkdir) await requireOwnWorkdir(sandbox, task, signal);
   const { baseCommit } = await prepareWorkspace(

@@ -66,7 +66,7 @@ export async function evaluateInPlace(
   if (!blames) return found.verdict;
   const provider = await host.choose(kind, task, { filesInImage: files.workspace.size === 0 });
   const prepared = await prepareSandbox({ store: host.store, provider }, { task, files }, report, signal);
-  const evaluation = { ...input, number, provider, files, ...prepared, solve: false };
+  const evaluation = { ...input, number, report, provider, files, ...prepared, solve: false };
   // The tests cannot run again: they have changed the agent's sandbox.
   await requireHosts(host, evaluation, found, signal);
   return attribute(host, evaluation, found, signal);

@@ -78,7 +78,7 @@ export async function evaluate(
   const choice = input.snapshot?.kind ?? input.sandbox;
   const provider = await host.choose(choice, task, { filesInImage: files.workspace.size === 0, lifetimeMs });
   const prepared = await prepareSandbox({ store: host.store, provider }, { task, files }, report, signal);
-  const evaluation = { ...input, task, number, provider, files, ...prepared, solve: false };
+  const evaluation = { ...input, task, number, report, provider, files, ...prepared, solve: false };
   if (input.reuseVerdict !== true) return evaluateUncached(host, evaluation, signal);
   const key = verdictKey({ ...input, imageId: await contentOf(provider, prepared), kind: provider.kind });
   const known = key === null ? null : await host.verdicts.find(key);
@@ -95,8 +95,7 @@ const needsItsSandbox = (id: string): TemperFailure =>
     `the tests of task ${id} run in the agent's own sandbox (grading.sandbox = "same"), which no one keeps; a diff alone cannot be graded by them`,
   );
 
-export interface Evaluation extends EvaluationRequest, PreparedSandbox {
-  readonly number: number;
+export interface Evaluation extends EvaluationRequest, EvaluationTry, PreparedSandbox {
   readonly provider: SandboxProvider;
   readonly files: EvaluatedTask;
   /** Whether the reference solution is applied before the diff. */
@@ -245,7 +244,7 @@ async function judge(
   name: string,
   signal: AbortSignal,
 ): Promise<Judged> {
-  const { epoch, run, task, diff, snapshot, timeoutMs, provider, files, image, beside, network } = input;
+  const { epoch, run, task, diff, snapshot, timeoutMs, provider, files, image, beside, network, report } = input;
   const { workdir, diskMb } = task;
   const spec = sandboxSpec(host, {
     name,
@@ -262,7 +261,7 @@ async function judge(
     ...(network !== undefined && { channel: network.channel }),
     files: [...workspaceFiles(files, workdir), ...testDirectory(files)],
   });
-  const sandbox = await ensureSandbox(provider, spec, signal);
+  const sandbox = await ensureSandbox(provider, { ...spec, report }, signal);
   const path = host.pathOf(provider.kind);
   const subject = subjectOf(input);
   const judged = { task: files, diff, workdir, diskMb, timeoutMs, path, network: network?.commands, subject };

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ThrottledFailure } from '../../workflows/contracts/failures.ts';
-import type { Sandbox, SandboxProvider, SandboxSpec } from './sandbox.ts';
+import type { Sandbox, SandboxOrder, SandboxProvider } from './sandbox.ts';
 
 /** The time that a creation waits for a provider that throttles it, before its stage fails and is retried. */
 const longestWaitMs = 300_000;
@@ -16,7 +16,7 @@ const sleep: Pause = (ms, signal) => delay(ms, undefined, { signal });
  */
 export async function ensureSandbox(
   provider: Pick<SandboxProvider, 'ensure'>,
-  spec: SandboxSpec,
+  spec: SandboxOrder,
   signal: AbortSignal,
   pause: Pause = sleep,
 ): Promise<Sandbox> {

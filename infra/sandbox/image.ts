@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import type { NetworkPolicy } from '../../workflows/contracts/network.ts';
 import type { FileTree } from './file-tree.ts';
 
@@ -34,17 +35,51 @@ export interface ImageRequest {
   readonly source: 'host' | 'registry' | BuildContext;
 }
 
-/** Progress of a pull or a build, as the activity's heartbeat reports it. */
-export interface ImageProgress {
-  readonly image: string;
-  readonly doing: 'waiting for a free slot' | 'pulling' | 'building';
+/** The wait of a sandbox for its image, or progress of a pull or a build, as the activity's heartbeat reports it. */
+const imageProgress = z.object({
+  image: z.string(),
+  doing: z.enum(['waiting for a free slot', 'waiting for a node', 'pulling', 'building', 'starting', 'ready']),
   /** The current step of a build: `2/5 RUN make`. */
-  readonly step?: string;
-  /** Completed and total layers of a pull: `3/7`. */
-  readonly layers?: string;
+  step: z.string().exactOptional(),
+  /** Completed and total layers of a pull: `3/7`. Absent where a node pulls, which tells neither layers nor megabytes. */
+  layers: z.string().exactOptional(),
   /** Downloaded and total megabytes of a pull: `12.5/80.0`. */
-  readonly megabytes?: string;
+  megabytes: z.string().exactOptional(),
+  /** The time at which this began, by the clock of the cluster. */
+  since: z.iso.datetime().exactOptional(),
+  /** The last words of the cluster about it. */
+  says: z.string().exactOptional(),
+});
+export type ImageProgress = Readonly<z.infer<typeof imageProgress>>;
+
+/** Reads a report from the details of a heartbeat. Undefined if they hold something else. */
+export function readImageProgress(details: unknown): ImageProgress | undefined {
+  return imageProgress.safeParse(details).data;
 }
+
+/** Formats a report as one line: `pulling python:3.12-slim, 3/7 layers, 12.5/80.0 MB`. */
+export function imageProgressText(
+  { image, doing, step, layers, megabytes, since, says }: ImageProgress,
+  nowMs = Date.now(),
+): string {
+  const details = [
+    step,
+    layers && `${layers} layers`,
+    megabytes && `${megabytes} MB`,
+    since && `for ${Math.max(0, Math.round((nowMs - Date.parse(since)) / 1000))} s`,
+    says,
+  ];
+  return [texts[doing](image), ...details].filter(Boolean).join(', ');
+}
+
+const texts: Readonly<Record<ImageProgress['doing'], (image: string) => string>> = {
+  'waiting for a free slot': (image) => `waiting for a free slot to pull or build ${image}`,
+  'waiting for a node': () => 'waiting for a node with room',
+  pulling: (image) => `pulling ${image}`,
+  building: (image) => `building ${image}`,
+  starting: (image) => `starting a container of ${image}`,
+  ready: (image) => `${image} is there`,
+};
 
 export type ReportImage = (progress: ImageProgress) => void;
 

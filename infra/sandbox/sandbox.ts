@@ -68,6 +68,12 @@ export interface SandboxSpec {
   readonly beside?: Beside;
 }
 
+/** A sandbox to be made. */
+export interface SandboxOrder extends SandboxSpec {
+  /** Receives what the sandbox waits for, where it is the sandbox's node that gets the image. */
+  readonly report?: ReportImage;
+}
+
 export interface SandboxInfo {
   readonly name: string;
   readonly kind: SandboxKind;
@@ -254,7 +260,7 @@ export interface SandboxProvider {
    * Gets or creates a sandbox by its name, with the containers beside it, all of which are ready. Throws `SandboxConflict` if another
    * rollout or epoch has that name, and `SetupFailed` for a container beside it that fails.
    */
-  ensure(spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox>;
+  ensure(spec: SandboxOrder, signal: AbortSignal): Promise<Sandbox>;
   /** Finds the live sandbox of this name, even if another process made it. */
   attach(name: string): Promise<Sandbox | undefined>;
   /** Kills everything inside and removes the sandbox. Returns whether there was one. Repeatable. */

@@ -3,8 +3,10 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { createHelperSpawner } from '../../infra/process/spawner/through-helper.ts';
 import { BuildFailure, SandboxFailure } from '../../infra/sandbox/failure.ts';
+import type { ImageProgress } from '../../infra/sandbox/image.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
-import type { SandboxProvider } from '../../infra/sandbox/sandbox.ts';
+import type { SandboxOrder, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
+import { imageInProgress } from '../../workers/cli/follow/image-in-progress.ts';
 import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
 import { writeHarborTask } from '../helpers/tasks/harbor-task.ts';
 import { until } from '../helpers/until.ts';
@@ -16,6 +18,8 @@ describe('the image of a rollout', () => {
   let rollouts: Rollouts;
   /** Replacements for the fetching of an image, by its name. Local sandboxes need no image. */
   const fetching = new Map<string, SandboxProvider['prepare']>();
+  /** Steps before a sandbox is there, by the name of its image. */
+  const arriving = new Map<string, (order: SandboxOrder) => Promise<void>>();
   /** Images that the host has lost by the time it places a rollout, and those that it was asked for. */
   const lacking = new Set<string>();
   const asked: string[] = [];
@@ -37,7 +41,11 @@ describe('the image of a rollout', () => {
         asked.push(image);
         return !lacking.has(image);
       };
-      return { taskRoots: [join(home, 'tasks')], provider: { ...local, prepare }, capacity: 1, hasImage };
+      const ensure: SandboxProvider['ensure'] = async (order, signal) => {
+        await arriving.get(order.image)?.(order);
+        return local.ensure(order, signal);
+      };
+      return { taskRoots: [join(home, 'tasks')], provider: { ...local, prepare, ensure }, capacity: 1, hasImage };
     });
   });
   after(() => rollouts?.close());
@@ -62,17 +70,35 @@ describe('the image of a rollout', () => {
       return image;
     });
     const handle = await rollouts.start('slow', { task: await addressOf(image), agent: 'oracle' });
-    const [progress] = await until(async () => {
-      const { raw } = await handle.describe();
-      const [beat] = raw.pendingActivities?.[0]?.heartbeatDetails?.payloads ?? [];
-      return beat?.data ? [JSON.parse(Buffer.from(beat.data).toString())] : null;
-    });
+    const progress = await until(async () => imageInProgress({ description: await handle.describe() }) ?? null);
     assert.deepEqual(progress, { image, doing: 'pulling', layers: '1/3', megabytes: '10.0/99.0' });
     // The host has one slot, which another rollout takes meanwhile.
     assert.equal((await run('registry.example/there:1')).outcome, 'scored');
     arrived.resolve();
     assert.equal((await handle.result()).outcome, 'scored');
     assert.ok(tries >= 2);
+  });
+
+  it('is shown while the node of a sandbox pulls it, for the agent and for its evaluation, and no longer', async () => {
+    const image = 'registry.example/remote:1';
+    const waits = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    let sandboxes = 0;
+    arriving.set(image, async ({ labels, report }) => {
+      const progress = { image, doing: 'pulling', since: new Date(sandboxes * 60_000).toISOString() } as const;
+      sandboxes += 1;
+      report?.(progress);
+      await waits[labels.purpose === 'agent' ? 0 : 1]?.promise;
+      report?.({ image, doing: 'ready' });
+    });
+    const handle = await rollouts.start('remote', { task: await addressOf(image), agent: 'oracle' });
+    const shown = async (): Promise<ImageProgress | undefined> =>
+      imageInProgress({ description: await handle.describe() });
+    for (const [at, wait] of waits.entries()) {
+      await until(async () => (await shown())?.since === new Date(at * 60_000).toISOString());
+      wait.resolve();
+      await until(async () => (await shown()) === undefined);
+    }
+    assert.equal((await handle.result()).outcome, 'scored');
   });
 
   it('ends the rollout by name, before it has a slot, if it cannot be built, and the build log is stored', async () => {

@@ -5,7 +5,7 @@ import { LastingRefusal } from '../failure.ts';
 import type { SandboxDescription, SandboxSpec } from '../sandbox.ts';
 import { apiStatus, type Cluster, callApi, needsImageVolumes, unmade } from './client.ts';
 import { describePod } from './pod.ts';
-import { missingRights } from './rights.ts';
+import { missingRights, neededRights, progressRights } from './rights.ts';
 import type { KubernetesSettings } from './settings.ts';
 
 /** Describes what sandboxes in a namespace protect, and whether this account may make them there. */
@@ -16,7 +16,7 @@ export async function describeCluster(
   const common = { kind: 'kubernetes' as const, protects, doesNotProtect };
   try {
     const cluster = await open();
-    const missing = await missingRights(cluster);
+    const missing = await missingRights(cluster, neededRights);
     const server = cluster.config.getCurrentCluster()?.server;
     const place = `namespace ${settings.namespace} at ${server}`;
     if (missing.length > 0) {
@@ -24,7 +24,9 @@ export async function describeCluster(
       return { ...common, ready: false, summary };
     }
     await tryPod(cluster, settings);
-    return { ...common, ready: true, summary: place };
+    const unseen = await missingRights(cluster, progressRights);
+    const note = unseen.length === 0 ? '' : `; without the right ${unseen.join(', ')} a pull shows no progress`;
+    return { ...common, ready: true, summary: `${place}${note}` };
   } catch (error) {
     if (!(error instanceof TemperFailure) && apiStatus(error) === undefined) throw error;
     const summary = errorMessage(error).slice(0, 500);

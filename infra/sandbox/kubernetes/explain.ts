@@ -1,28 +1,18 @@
 import type { V1ContainerStatus, V1Pod } from '@kubernetes/client-node';
 import { type LossCause, SandboxFailure, type SandboxFailureType } from '../failure.ts';
+import { type ImageProgress, imageProgressText } from '../image.ts';
 import type { SandboxSpec } from '../sandbox.ts';
-import { container, lacksProgram } from './pod.ts';
+import { container, lacksProgram, podName } from './pod.ts';
 import { witness } from './witness.ts';
 
-const unschedulable = 'Unschedulable';
-
-/** The state of a Pod on its way to running: the failure that it can't recover from, or what it waits for. */
-export type Arrival = { readonly failure: SandboxFailure } | { readonly waitsFor: string | null };
-
-/** Returns what a Pod that does not run yet waits for, by the scheduler's and the kubelet's words. */
-export function arrivalOf(pod: V1Pod, image: string): Arrival {
+/** Returns the failure that a Pod can't recover from on its way to running, by the kubelet's words. Undefined if there is none. */
+export function arrivalFailure(pod: V1Pod, image: string): SandboxFailure | undefined {
   const [waits] = statusesOf(pod).filter(({ state }) => state?.waiting && !isWaiting(state.waiting));
   const { reason = '', message = '' } = waits?.state?.waiting ?? {};
   const failure = imageFailure(image, reason, message) ?? startFailure(image, reason, message);
   const programs = programsOf(pod);
   const isOfPrograms = waits?.name === witness || isAbout(programs, image, message);
-  if (failure && programs !== undefined && isOfPrograms) return { failure: programsFailure(programs, reason, message) };
-  if (failure) return { failure };
-  const scheduled = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled');
-  if (scheduled?.status === 'False' && scheduled.reason === unschedulable) {
-    return { waitsFor: `a node with room: ${scheduled.message ?? unschedulable}` };
-  }
-  return { waitsFor: reason === '' ? null : `${reason} ${message}`.trim() };
+  return failure && programs !== undefined && isOfPrograms ? programsFailure(programs, reason, message) : failure;
 }
 
 /** Explains that a Pod did not run in time: no node had room for it, or its node did not have the images yet. */
@@ -30,16 +20,32 @@ export function tooLate(
   pod: V1Pod,
   { name, image }: SandboxSpec,
   waitedSec: number,
-  waitsFor: string | null,
+  progress: ImageProgress,
 ): SandboxFailure {
-  const details = { evidence: waitsFor ?? 'no reason given' };
+  const details = { evidence: imageProgressText(progress) };
   const { nodeName } = pod.spec ?? {};
   if (nodeName === undefined) {
     const text = `the Pod of sandbox ${name} did not run within ${waitedSec} s; add nodes, or lower TEMPER_CAPACITY`;
     return new SandboxFailure('SandboxUnavailable', text, details);
   }
-  const text = `node ${nodeName} did not start the Pod of sandbox ${name} within ${waitedSec} s, and may still pull ${image} or ${programsOf(pod)}; it is tried again, or raise TEMPER_KUBERNETES_WAIT`;
+  const why =
+    progress.doing === 'pulling' ? `still pulls ${progress.image}` : `may still pull ${image} or ${programsOf(pod)}`;
+  const text = `node ${nodeName} did not start the Pod of sandbox ${name} within ${waitedSec} s, and ${why}; it is tried again, or raise TEMPER_KUBERNETES_WAIT`;
   return new SandboxFailure('ImageUnavailable', text, details);
+}
+
+export function foreignPod(name: string): SandboxFailure {
+  const text = `a Pod that temper did not make has the name ${podName(name)}; remove or rename it`;
+  return new SandboxFailure('SandboxConflict', text);
+}
+
+export function justRemoved(name: string): SandboxFailure {
+  return new SandboxFailure('SandboxUnavailable', `the Pod of sandbox ${name} was just removed; it is made again`);
+}
+
+export function stillThere(name: string, waitedSec: number): SandboxFailure {
+  const text = `the Pod of sandbox ${name} was deleted and is still there after ${waitedSec} s: its node may be lost; it is looked at again`;
+  return new SandboxFailure('SandboxUnavailable', text);
 }
 
 /** Whether a container only waits for one that starts before it. */

@@ -6,6 +6,7 @@ import type {
   Sandbox,
   SandboxInfo,
   SandboxNeeds,
+  SandboxOrder,
   SandboxProvider,
   SandboxSpec,
   UnsupportedReason,
@@ -16,10 +17,11 @@ import { createCarriedChanges } from './carried-changes.ts';
 import { apiStatus, type Cluster, callApi, openCluster, orIfMissing, unmade } from './client.ts';
 import { type Connection, connect } from './connection.ts';
 import { describeCluster } from './describe.ts';
-import { arrivalOf, lossOf, tooLate } from './explain.ts';
+import { arrivalFailure, foreignPod, justRemoved, lossOf, stillThere, tooLate } from './explain.ts';
 import { findBlock } from './find-block.ts';
 import { describePod, infoOf, labelValue, podName, sandboxName, stackLabel } from './pod.ts';
 import { createPodChanges, type FollowedPod, type PodChanges } from './pod-changes.ts';
+import { createPodProgress, type PodProgress } from './pod-progress.ts';
 import { ensureNoNetwork } from './rights.ts';
 import { createRootCheck } from './root-check.ts';
 import { defaultKubernetesSettings, type KubernetesOptions, type KubernetesSettings } from './settings.ts';
@@ -53,6 +55,7 @@ class KubernetesProvider implements SandboxProvider {
   readonly #reports = createReports();
   readonly #creations;
   readonly #changes: PodChanges;
+  readonly #progressOf: ReturnType<typeof createPodProgress>;
   readonly #refusedRoot: (task: string) => Promise<UnsupportedReason | undefined>;
   /** The connections by the uid of their Pod. */
   readonly #connections = new Map<string, Promise<Connection>>();
@@ -66,6 +69,7 @@ class KubernetesProvider implements SandboxProvider {
     this.#settings = settings;
     this.#creations = createLimiter(settings.creates);
     this.#changes = createPodChanges(() => this.#open());
+    this.#progressOf = createPodProgress(() => this.#open());
     this.#refusedRoot = createRootCheck(settings, () => this.#open());
   }
 
@@ -79,12 +83,13 @@ class KubernetesProvider implements SandboxProvider {
 
   evictImages = async (): Promise<readonly string[]> => [];
 
-  ensure = async (spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox> => {
+  ensure = async ({ report, ...spec }: SandboxOrder, signal: AbortSignal): Promise<Sandbox> => {
     signal.throwIfAborted();
     await this.#prepare();
     using followed = this.#changes.follow(podName(spec.name));
     const pod = await this.#creations.run(() => this.#createOrFind(spec), signal);
-    const running = await this.#waitUntilRunning(spec, pod, followed, signal);
+    const progress = this.#progressOf(spec.image, report);
+    const running = await this.#waitUntilRunning(spec, pod, { followed, progress }, signal);
     const sandbox = this.#sandboxOf(running, spec.name);
     if (sandbox === undefined) throw foreignPod(spec.name);
     for (const files of spec.files ?? []) await sandbox.putFiles(files, signal);
@@ -169,12 +174,7 @@ class KubernetesProvider implements SandboxProvider {
       if (apiStatus(error) !== 409) throw unmade(namespace, error);
     }
     const pod = await this.#read(spec.name);
-    if (pod === undefined) {
-      throw new SandboxFailure(
-        'SandboxUnavailable',
-        `the Pod of sandbox ${spec.name} was just removed; it is made again`,
-      );
-    }
+    if (pod === undefined) throw justRemoved(spec.name);
     const labels = labelsOf(pod.metadata?.annotations ?? {});
     if (labels === undefined || sandboxName(pod) !== spec.name) throw foreignPod(spec.name);
     requireSameEpoch(spec.name, spec.labels, labels);
@@ -184,7 +184,7 @@ class KubernetesProvider implements SandboxProvider {
   async #waitUntilRunning(
     spec: SandboxSpec,
     created: V1Pod,
-    followed: FollowedPod,
+    { followed, progress }: { readonly followed: FollowedPod; readonly progress: PodProgress },
     signal: AbortSignal,
   ): Promise<V1Pod> {
     const deadlineMs = Date.now() + this.#settings.scheduleSec * 1000;
@@ -196,11 +196,16 @@ class KubernetesProvider implements SandboxProvider {
       if (pod?.status?.phase === 'Running') {
         const id = pod.status.containerStatuses?.[0]?.imageID;
         if (id) this.#contents.set(spec.image, id);
+        progress.arrived();
         return pod;
       }
-      const arrival = arrivalOf(pod ?? created, spec.image);
-      if ('failure' in arrival) throw arrival.failure;
-      if (Date.now() > deadlineMs) throw tooLate(pod ?? created, spec, this.#settings.scheduleSec, arrival.waitsFor);
+      const failure = arrivalFailure(pod ?? created, spec.image);
+      if (failure) throw failure;
+      if (Date.now() > deadlineMs) {
+        const last = pod ?? created;
+        throw tooLate(last, spec, this.#settings.scheduleSec, await progress.look(last));
+      }
+      progress.see(pod ?? created);
       pod = await this.#nextState(spec.name, pod ?? created, followed, { deadlineMs, signal });
     }
   }
@@ -209,10 +214,7 @@ class KubernetesProvider implements SandboxProvider {
     const deadlineMs = Date.now() + goneMs;
     let seen: V1Pod | undefined = pod;
     while (seen?.metadata?.uid === pod.metadata?.uid) {
-      if (Date.now() > deadlineMs) {
-        const text = `the Pod of sandbox ${name} was deleted and is still there after ${goneMs / 1000} s: its node may be lost; it is looked at again`;
-        throw new SandboxFailure('SandboxUnavailable', text);
-      }
+      if (Date.now() > deadlineMs) throw stillThere(name, goneMs / 1000);
       seen = await this.#nextState(name, pod, followed, { deadlineMs });
     }
   }
@@ -289,11 +291,6 @@ class KubernetesProvider implements SandboxProvider {
     this.#connections.delete(uid);
     connection?.then((open) => open.close()).catch(() => undefined);
   }
-}
-
-function foreignPod(name: string): SandboxFailure {
-  const text = `a Pod that temper did not make has the name ${podName(name)}; remove or rename it`;
-  return new SandboxFailure('SandboxConflict', text);
 }
 
 const dockerfileRefusal = (task: string): string =>

@@ -2,8 +2,15 @@ import { SandboxFailure } from '../failure.ts';
 import { apiStatus, type Cluster, callApi, orIfMissing, unmade } from './client.ts';
 import { labelValue, stackLabel } from './pod.ts';
 
+interface Right {
+  readonly verb: string;
+  readonly resource: string;
+  readonly subresource: string;
+  readonly group: string;
+}
+
 /** The rights of a host in its namespace. Exec over a WebSocket needs two rights. */
-const needed = [
+export const neededRights: readonly Right[] = [
   ...['get', 'list', 'watch', 'create', 'delete'].map((verb) => ({
     verb,
     resource: 'pods',
@@ -14,13 +21,19 @@ const needed = [
   ...['get', 'create'].map((verb) => {
     return { verb, resource: 'networkpolicies', subresource: '', group: 'networking.k8s.io' };
   }),
-] as const;
+];
 
-/** Returns the rights that this account lacks in the namespace, such as `create pods/exec`. */
-export async function missingRights({ authorization, namespace }: Cluster): Promise<readonly string[]> {
+/** The rights that show what a Pod waits for, without which sandboxes work all the same. */
+export const progressRights: readonly Right[] = [{ verb: 'list', resource: 'events', subresource: '', group: '' }];
+
+/** Returns those of some rights that this account lacks in the namespace, such as `create pods/exec`. */
+export async function missingRights(
+  { authorization, namespace }: Cluster,
+  rights: readonly Right[],
+): Promise<readonly string[]> {
   const missing: string[] = [];
   // One after another: the server ends a connection whose credentials it refuses, with all other requests on it.
-  for (const { verb, resource, subresource, group } of needed) {
+  for (const { verb, resource, subresource, group } of rights) {
     const resourceAttributes = { namespace, verb, resource, subresource, group };
     const body = { spec: { resourceAttributes } };
     const { status } = await callApi(namespace, () => authorization.createSelfSubjectAccessReview({ body }));

@@ -1,8 +1,10 @@
 import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
 import type { Command } from 'commander';
+import { type ImageProgress, imageProgressText } from '../../../infra/sandbox/image.ts';
 import { outcomes } from '../../../workflows/contracts/outcome.ts';
 import { searchAttributes } from '../../../workflows/contracts/search-attributes.ts';
 import { isUp, readUpFile, type UpFile } from '../../up/up-file.ts';
+import { imageInProgress } from '../follow/image-in-progress.ts';
 import { type HomeOption, runningConfigOf, stackCommand, wholeNumber } from '../stack/command.ts';
 import { hostNotes, hostRows, hostTable } from '../stack/hosts.ts';
 import { laneRows, laneTable } from '../stack/lanes.ts';
@@ -35,6 +37,8 @@ interface RolloutRow {
   readonly status: string;
   readonly outcome: string | null;
   readonly reward: number | null;
+  /** The wait of its sandbox for its image; null if there is none. */
+  readonly image: ImageProgress | null;
   readonly startedAt: string;
 }
 
@@ -63,7 +67,7 @@ async function status(options: StatusOptions): Promise<void> {
       options.limit,
       async (info) => runRow(info, await shareOf(info)),
     );
-    const rollouts = await list(client, 'WorkflowType = "rollout"', options.limit, rolloutRow);
+    const rollouts = await list(client, 'WorkflowType = "rollout"', options.limit, (info) => rolloutRow(client, info));
     const counts = await countRollouts(client);
     const hosts = await hostRows(shared);
     const lanes = await laneRows(client, config.host, await shared.lanes.find(config.host));
@@ -122,19 +126,21 @@ function runRow(
   };
 }
 
-function rolloutRow({
-  workflowId,
-  status: { name },
-  typedSearchAttributes: attributes,
-  startTime,
-}: WorkflowExecutionInfo): RolloutRow {
+async function rolloutRow(client: Client, info: WorkflowExecutionInfo): Promise<RolloutRow> {
+  const { workflowId, runId, typedSearchAttributes: attributes, startTime } = info;
+  const status = info.status.name.toLowerCase();
+  const isOpen = status === 'running';
+  const image = isOpen
+    ? imageInProgress({ description: await client.workflow.getHandle(workflowId, runId).describe() })
+    : undefined;
   return {
     id: workflowId,
     task: attributes.get(searchAttributes.task) ?? null,
     agent: attributes.get(searchAttributes.agent) ?? null,
-    status: name.toLowerCase(),
+    status,
     outcome: attributes.get(searchAttributes.outcome) ?? null,
     reward: attributes.get(searchAttributes.reward) ?? null,
+    image: image ?? null,
     startedAt: startTime.toISOString(),
   };
 }
@@ -181,9 +187,12 @@ function rolloutTable(rows: readonly RolloutRow[]): string {
       row.id,
       row.task ?? '-',
       row.agent ?? '-',
-      row.outcome ?? row.status,
+      row.outcome ?? (row.image === null ? row.status : `${row.status}: ${shortText(row.image)}`),
       row.reward === null ? '-' : row.reward.toFixed(2),
       ago(row.startedAt),
     ]),
   );
 }
+
+/** Formats what a sandbox waits for without the cluster's own words, which are too long for a table. */
+const shortText = ({ says: _, ...progress }: ImageProgress): string => imageProgressText(progress);

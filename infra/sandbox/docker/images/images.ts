@@ -65,6 +65,7 @@ export function createImages(options: ImagesOptions): Images {
       return pulls.run(() => fetch(image, pull), ending);
     };
     await inFlight.join(image, work, report, signal);
+    report({ image, doing: 'ready' });
     return image;
   }
 
@@ -88,6 +89,7 @@ export function createImages(options: ImagesOptions): Images {
       return builds.run(() => fetch(tag, () => buildNetworked(options, asked, progress, ending)), ending);
     };
     await inFlight.join(tag, work, report, signal);
+    report({ image: tag, doing: 'ready' });
     if (await inspect(docker, tag)) return tag;
     throw new SandboxFailure('SandboxUnavailable', `the image ${tag} disappeared after its build; it is built again`);
   }

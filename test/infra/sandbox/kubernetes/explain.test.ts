@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import type { V1Pod } from '@kubernetes/client-node';
-import { arrivalOf, lossOf } from '../../../../infra/sandbox/kubernetes/explain.ts';
+import { arrivalFailure, lossOf } from '../../../../infra/sandbox/kubernetes/explain.ts';
 
 const failed = (changes: { readonly deleted?: boolean; readonly reason: string }): V1Pod => ({
   metadata: { uid: 'one', ...(changes.deleted === true && { deletionTimestamp: new Date(0) }) },
@@ -66,8 +66,7 @@ it('blames the image of programs, and not the task, for the container beside an 
       containerStatuses: [status('sandbox', 'PodInitializing', '')],
     },
   };
-  const arrival = arrivalOf(pod, 'task:1');
-  assert.ok('failure' in arrival);
-  assert.equal(arrival.failure.type, 'SandboxUnavailable');
-  assert.match(arrival.failure.message, /image of programs programs:1/);
+  const failure = arrivalFailure(pod, 'task:1');
+  assert.equal(failure?.type, 'SandboxUnavailable');
+  assert.match(failure?.message ?? '', /image of programs programs:1/);
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
 import { PatchStrategy, SchedulingV1Api, setHeaderOptions } from '@kubernetes/client-node';
+import type { ImageProgress } from '../../../../infra/sandbox/image.ts';
 import { describePod } from '../../../../infra/sandbox/kubernetes/pod.ts';
 import { defaultKubernetesSettings } from '../../../../infra/sandbox/kubernetes/settings.ts';
 import { startRegistry, taskImage } from '../../../helpers/kubernetes/cluster.ts';
@@ -103,12 +104,14 @@ describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
       return assert.rejects(without, { type: 'SandboxUnavailable', message }, name);
     });
     // The Pod has a node, so that more nodes would not help.
-    const slow = open({ scheduleSec: 15 }).ensure(
-      specOf('slow', { image: `${served.address}/silent/image:1` }),
-      signal,
-    );
-    const message = /^node .* did not start the Pod of sandbox slow within 15 s, and may still pull .*silent\/image:1/;
+    const image = `${served.address}/silent/image:1`;
+    const reports: ImageProgress[] = [];
+    const report = (progress: ImageProgress) => reports.push(progress);
+    const slow = open({ scheduleSec: 15 }).ensure({ ...specOf('slow', { image }), report }, signal);
+    const message = /^node .* did not start the Pod of sandbox slow within 15 s, and still pulls .*silent\/image:1/;
     await Promise.all([...ofTasks, ...ofPrograms, assert.rejects(slow, { type: 'ImageUnavailable', message })]);
+    assert.partialDeepStrictEqual(reports.at(-1), { image, doing: 'pulling' });
+    assert.ok(Math.abs(Date.now() - Date.parse(reports.at(-1)?.since ?? '')) < 120_000, JSON.stringify(reports));
   });
 
   it('names the preemption of its Pod', async () => {
@@ -133,7 +136,12 @@ describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
   });
 
   it('says that no node has room', async () => {
-    const waiting = open({ scheduleSec: 3, requests: 1 }).ensure(specOf('huge', { memoryMb: 1_000_000 }), signal);
+    const reports: ImageProgress[] = [];
+    const order = { ...specOf('huge', { memoryMb: 1_000_000 }), report: (one: ImageProgress) => reports.push(one) };
+    const waiting = open({ scheduleSec: 3, requests: 1 }).ensure(order, signal);
     await assert.rejects(waiting, { type: 'SandboxUnavailable', message: /Insufficient memory/ });
+    const [report] = reports;
+    assert.partialDeepStrictEqual(report, { image: taskImage, doing: 'waiting for a node' });
+    assert.match(report?.says ?? '', /Insufficient memory/);
   });
 });

@@ -4,6 +4,7 @@ import { showHidden } from '../../../../infra/report/hidden-characters.ts';
 import { readRollout } from '../../../../infra/report/read-rollout.ts';
 import { readTrace } from '../../../../infra/report/read-trace.ts';
 import type { Branching, RolloutDetails } from '../../../../infra/report/report-data.ts';
+import { imageProgressText } from '../../../../infra/sandbox/image.ts';
 import { flagsOfRollout } from '../../../../workflows/algorithms/flags.ts';
 import { verdictText } from '../../../../workflows/algorithms/verdict-text.ts';
 import { readAgentProgress } from '../../../../workflows/contracts/agent-progress.ts';
@@ -13,6 +14,7 @@ import type { NetworkUse } from '../../../../workflows/contracts/network.ts';
 import { type RolloutResult, stages } from '../../../../workflows/contracts/rollout.ts';
 import type { Exposure, Verdict } from '../../../../workflows/contracts/verdict.ts';
 import { type FoundWorkflow, isOpen } from '../../follow/find-workflow.ts';
+import { imageInProgress } from '../../follow/image-in-progress.ts';
 import { workflowEnd } from '../../follow/workflow-end.ts';
 import type { StackClient } from '../../stack/stack-client.ts';
 import { counted, print, printJson, seconds, table } from '../../text/output.ts';
@@ -23,10 +25,13 @@ export async function showRollout(stack: StackClient, found: FoundWorkflow, json
   if (isOpen(found)) {
     const known = await handle.query(rolloutStatusQuery);
     const status = { ...known, stage: stageInProgress(found, known.stage) };
-    if (json) return printJson({ id: handle.workflowId, ...status });
+    const image = imageInProgress(found);
+    if (json) return printJson({ id: handle.workflowId, ...status, ...(image && { image }) });
     const host = status.host === null ? '' : ` on ${status.host}`;
     const pause = status.paused ? ', paused' : '';
-    return print(`${handle.workflowId}\nrunning${pause}: ${status.stage}${host}, epoch ${status.epoch}`);
+    return print(
+      `${handle.workflowId}\nrunning${pause}: ${status.stage}${host}, epoch ${status.epoch}${image ? `\n${imageProgressText(image)}` : ''}`,
+    );
   }
   let result: RolloutResult;
   try {

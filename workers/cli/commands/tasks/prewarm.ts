@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { HarborTask } from '../../../../infra/harbor/harbor-task.ts';
-import type { ImageProgress } from '../../../../infra/sandbox/image.ts';
+import { type ImageProgress, imageProgressText } from '../../../../infra/sandbox/image.ts';
 import type { FoundTask } from '../../../../infra/tasks/find-task.ts';
 import { onInterrupt } from '../../follow/interrupt.ts';
 import { type HomeOption, runningConfigOf, stackCommand, wholeNumber } from '../../stack/command.ts';
@@ -107,10 +107,12 @@ function createBoard(json: boolean) {
   const all: PrewarmedImage[] = [];
   const inProgress = new Map<string, ImageProgress>();
   const redraw = (): void => {
-    const doing = [...inProgress.values()].filter(({ doing }) => doing !== 'waiting for a free slot');
+    const doing = [...inProgress.values()].filter(({ doing }) => doing === 'pulling' || doing === 'building');
     const [first] = doing;
     const detail =
-      first === undefined ? '' : ` · ${progressText(first)}${doing.length > 1 ? `, ${doing.length - 1} more` : ''}`;
+      first === undefined
+        ? ''
+        : ` · ${imageProgressText(first)}${doing.length > 1 ? `, ${doing.length - 1} more` : ''}`;
     live(`${all.length} images ready or failed · ${inProgress.size} in progress${detail}`);
   };
   return {
@@ -131,9 +133,6 @@ function createBoard(json: boolean) {
     },
   };
 }
-
-const progressText = ({ doing, image, step, layers, megabytes }: ImageProgress): string =>
-  [doing, image, step, layers && `${layers} layers`, megabytes && `${megabytes} MB`].filter(Boolean).join(' ');
 
 const lineOf = ({ state, image, task, seconds: took, failure }: PrewarmedImage): string =>
   failure === null
