@@ -1,73 +1,60 @@
-import { randomUUID } from 'node:crypto';
-import { chmodSync, lstatSync, readdirSync, renameSync, rmdirSync, type Stats, unlinkSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
-import { join } from 'node:path';
-import { setImmediate as eventLoop } from 'node:timers/promises';
-import { errorCode } from '../failure.ts';
+import { Worker } from 'node:worker_threads';
 
-/** The time for which the event loop waits for one slice of a removal. */
-const sliceMs = 5;
-/** The size from which one call on a file or a directory may take longer than a slice. */
-const largeBytes = 2 ** 20;
-/** The length from which a directory moves to the top before what is in it: the kernel takes no path above 4096 bytes. */
-const longBytes = 2_048;
-const slash = Buffer.from('/');
+/** A directory for the thread to remove. */
+export interface Removal {
+  readonly id: number;
+  readonly path: string;
+}
+
+/** The end of a removal, with the error if it failed. */
+export interface RemovalEnd {
+  readonly id: number;
+  readonly error?: { readonly message: string; readonly code?: string };
+}
+
+interface RemovalThread {
+  readonly worker: Worker;
+  readonly pending: Map<number, PromiseWithResolvers<void>>;
+}
+
+let current: RemovalThread | undefined;
+let lastId = 0;
 
 /**
- * Removes a directory with all that is in it, in slices between which the event loop runs. An asynchronous removal sends each
- * small step to another thread and back, which takes several times the CPU time. It still does what is large, and what fails.
+ * Removes a directory with all that is in it. A thread of this process does so, one directory after another: a removal
+ * takes many small steps that wait for the disk. The event loop would wait with them, and sending each step to another
+ * thread and back takes several times the CPU time.
  */
 export async function removeTree(path: string): Promise<void> {
-  let slice = performance.now();
-
-  // Names are bytes here, since an agent may use names that are not UTF-8.
-  async function remove(entry: Buffer): Promise<void> {
-    if (performance.now() - slice > sliceMs) {
-      await eventLoop();
-      slice = performance.now();
-    }
-    const found = lstatSync(entry);
-    if (found.isDirectory()) openToOwner(entry, found);
-    if (found.size > largeBytes && (await isRemovedThroughThreads(entry))) return;
-    if (found.isDirectory() && entry.length > longBytes) await remove(moveUp(entry));
-    else if (found.isDirectory()) {
-      for (const name of readdirSync(entry, { encoding: 'buffer' })) await remove(Buffer.concat([entry, slash, name]));
-      rmdirSync(entry);
-    } else unlinkSync(entry);
-  }
-
-  function moveUp(entry: Buffer): Buffer {
-    const top = Buffer.from(join(path, randomUUID()));
-    renameSync(entry, top);
-    return top;
-  }
-
-  try {
-    await remove(Buffer.from(path));
-  } catch {
-    await removeThroughThreads(path);
-  }
+  current ??= startThread();
+  const { worker, pending } = current;
+  lastId += 1;
+  const end = Promise.withResolvers<void>();
+  pending.set(lastId, end);
+  worker.ref();
+  worker.postMessage({ id: lastId, path } satisfies Removal);
+  await end.promise;
 }
 
-/** The rights that an owner needs to empty a directory. */
-const ownerMode = 0o700;
-
-/** Gives a directory's owner the rights to empty it, which an agent may have taken. Root needs none. */
-function openToOwner(directory: Buffer, { mode, uid }: Stats): void {
-  const own = process.getuid?.();
-  if (own !== 0 && own === uid && (mode & ownerMode) !== ownerMode) chmodSync(directory, ownerMode);
+function startThread(): RemovalThread {
+  const pending: RemovalThread['pending'] = new Map();
+  // The thread's file lies beside this one, as source or compiled.
+  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
+  const worker = new Worker(new URL(`./remove-tree-thread.${extension}`, import.meta.url), { name: 'removals' });
+  worker.on('message', ({ id, error }: RemovalEnd) => {
+    const end = pending.get(id);
+    pending.delete(id);
+    // A process may end while nothing is being removed.
+    if (pending.size === 0) worker.unref();
+    if (error === undefined) end?.resolve();
+    else end?.reject(Object.assign(new Error(error.message), { code: error.code }));
+  });
+  const failAll = (error: unknown): void => {
+    if (current?.worker === worker) current = undefined;
+    for (const end of pending.values()) end.reject(error);
+    pending.clear();
+  };
+  worker.on('error', failAll);
+  worker.on('exit', (code) => failAll(new Error(`the thread that removes directories ended with code ${code}`)));
+  return { worker, pending };
 }
-
-/** Removes a large file or directory. Returns false for a directory that holds a closed one, which has to be opened first. */
-async function isRemovedThroughThreads(entry: Buffer): Promise<boolean> {
-  try {
-    await removeThroughThreads(entry);
-    return true;
-  } catch (error) {
-    if (errorCode(error) === 'EACCES') return false;
-    throw error;
-  }
-}
-
-const removeThroughThreads = (path: string | Buffer): Promise<void> =>
-  rm(path, { recursive: true, force: true, maxRetries: 5 });

@@ -25,3 +25,13 @@ it('removes a tree of any depth with names that are no text, links that lead out
   assert.deepEqual([existsSync(tree), existsSync(join(outside, 'kept'))], [false, true]);
   await removeTree(tree);
 });
+
+it('rejects with the code of what failed, and then still removes others', async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'remove-tree-'));
+  t.after(() => rmSync(directory, { recursive: true, force: true }));
+  const refused = removeTree(join(directory, 'n'.repeat(300)));
+  const removed = removeTree(directory);
+  await assert.rejects(refused, { code: 'ENAMETOOLONG' });
+  await removed;
+  assert.equal(existsSync(directory), false);
+});
