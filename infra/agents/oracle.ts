@@ -1,5 +1,8 @@
 import type { AgentSpec } from './agent.ts';
 
+/** Runs the script of the solution. A task that is judged by an answer may have its reference answer alone. */
+const solve = 'if [ -e /solution/solve.sh ] || [ ! -e /solution/answer.txt ]; then exec bash /solution/solve.sh; fi';
+
 /** Applies the task's reference solution. Its rollouts show that a task can be solved and that the pipeline scores it. */
 export function createOracle(): AgentSpec {
   return {
@@ -8,7 +11,7 @@ export function createOracle(): AgentSpec {
     usesModel: false,
     needsSolution: true,
     runtimes: async () => [],
-    command: () => ({ argv: ['bash', '/solution/solve.sh'], env: {}, files: new Map() }),
+    command: () => ({ argv: ['bash', '-c', solve], env: {}, files: new Map() }),
     stopReason: (exitCode) => (exitCode === 0 ? 'submitted' : 'crashed'),
   };
 }

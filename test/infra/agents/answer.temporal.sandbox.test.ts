@@ -14,7 +14,6 @@ const files = {
   'environment/workspace/notes.txt': 'Seven times six is the same.\n',
   'tests/test.sh':
     '[ "$(cat /tests/answer.txt)" = 42 ] && echo 1 >/logs/verifier/reward.txt || echo 0 >/logs/verifier/reward.txt\n',
-  'solution/solve.sh': 'true\n',
   'solution/answer.txt': '42',
 } as const;
 
