@@ -1,4 +1,5 @@
 import { stat } from 'node:fs/promises';
+import { createAgents } from '../../../../infra/agents/index.ts';
 import { type AgentPackage, createPackages } from '../../../../infra/agents/packages.ts';
 import { checkPrefix, loadModel, type Model } from '../../../../infra/kits/chat-tokens/index.ts';
 import type { Config } from '../../../../infra/settings/config.ts';
@@ -40,10 +41,12 @@ export const missing = (name: string, found: string, remedy: string): Check => (
 /** Lists the agents, and whether the packages of those from npm are installed. */
 export const checkAgents: RunChecks = async function* ({ cacheDir }) {
   const packages = await createPackages({ cacheDir }).list();
+  const packaged = packages.map(({ agent }): string => agent);
+  const builtIn = createAgents({ cacheDir }).names.filter((name) => !packaged.includes(name));
   const installed = packages.filter((one) => one.installed);
   const later = packages.filter((one) => !one.installed);
   const found = [
-    'built in: mini, oracle, nop',
+    `built in: ${builtIn.join(', ')}`,
     ...(installed.length === 0 ? [] : [`installed from npm: ${names(installed)}`]),
     ...(later.length === 0 ? [] : [`installed from npm at their first rollout: ${names(later)}`]),
   ];
