@@ -1,5 +1,7 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { exceeds, type NetworkMode, networkModes } from '../../workflows/contracts/network.ts';
 import { type HarborTask, ofStep } from '../harbor/harbor-task.ts';
+import { type HostVariables, neededVariables } from '../harbor/host-variables.ts';
 import { memoryOf } from '../machine/fit.ts';
 import { imagesBeside } from '../sandbox/service.ts';
 import type { FoundTask } from './find-task.ts';
@@ -9,6 +11,18 @@ import { gradings, type Need, type NeedName, needs } from './task-needs.ts';
 export interface CheckedHost {
   readonly cpus: number;
   readonly memoryMb: number;
+  /** The network that its operator allows to tasks. */
+  readonly network: NetworkMode;
+  /** The variables of its environment that tasks may have. */
+  readonly variables: HostVariables;
+}
+
+/** Tasks that are refused at their start, because the operator's settings give less than they need. */
+export interface UngrantedTasks {
+  /** The setting, with a value that lets the tasks run. */
+  readonly setting: string;
+  readonly count: number;
+  readonly example: string;
 }
 
 /** Tasks of a set that are refused for the same reason. */
@@ -46,6 +60,9 @@ export interface SetCheck {
   /** The most that a task asks for. */
   readonly largest: { readonly cpus: number; readonly memoryMb: number; readonly diskMb: number };
   readonly refused: readonly RefusedTasks[];
+  /** The number of usable tasks that need other settings. */
+  readonly ungranted: number;
+  readonly settings: readonly UngrantedTasks[];
   readonly graded: readonly GradedTasks[];
   readonly needs: readonly NeedyTasks[];
 }
@@ -73,11 +90,13 @@ export function createSetChecker(host: CheckedHost): SetChecker {
   const refused = new Map<string, Group & { readonly type: string; readonly reason: string }>();
   const needed = new Map<NeedName, Group>();
   const graded = new Map<HarborTask['gradedIn'], Pick<Group, 'count' | 'example'>>();
+  const settings = new Map<string, Pick<Group, 'count' | 'example'>>();
   const images = new Set<string>();
   const ids = new Set<string>();
-  let largest = { cpus: 0, memoryMb: 0, diskMb: 0 };
+  let largest: SetCheck['largest'] = { cpus: 0, memoryMb: 0, diskMb: 0 };
   let tasks = 0;
   let usable = 0;
+  let ungranted = 0;
 
   function refuse(id: string, type: string, { reason, got }: Refusal): void {
     const key = `${type} ${reason}`;
@@ -88,14 +107,13 @@ export function createSetChecker(host: CheckedHost): SetChecker {
 
   function note(id: string, task: HarborTask): void {
     usable += 1;
-    const { image, cpus, diskMb } = task.description;
     const parts = task.steps.length === 0 ? [task] : task.steps.map((_, index) => ofStep(task, index + 1));
-    for (const one of [image, ...imagesBeside(task.beside).map((beside) => beside.image)]) images.add(one);
-    largest = {
-      cpus: Math.max(largest.cpus, cpus),
-      memoryMb: Math.max(largest.memoryMb, memoryOf(task.description)),
-      diskMb: Math.max(largest.diskMb, diskMb),
-    };
+    for (const one of [task.description.image, ...imagesBeside(task.beside).map((beside) => beside.image)])
+      images.add(one);
+    largest = larger(largest, task);
+    const lacking = lackingSettings(task, host);
+    if (lacking.length > 0) ungranted += 1;
+    for (const one of lacking) settings.set(one, counted(settings.get(one) ?? { count: 0, example: id }, id));
     const { gradedIn } = task;
     graded.set(gradedIn, counted(graded.get(gradedIn) ?? { count: 0, example: id }, id));
     for (const [name, { isNeeded, place }] of Object.entries<Need>(needs) as [NeedName, Need][]) {
@@ -130,6 +148,8 @@ export function createSetChecker(host: CheckedHost): SetChecker {
       images: images.size,
       largest,
       refused: mostFirst([...refused.values()].map(({ got, ...group }) => ({ ...group, got: mostFrequent(got) }))),
+      ungranted,
+      settings: mostFirst([...settings].map(([setting, group]) => ({ setting, ...group }))),
       graded: mostFirst([...graded].map(([sandbox, group]) => ({ sandbox, what: gradings[sandbox], ...group }))),
       needs: mostFirst([...needed].map(needyOf)),
     }),
@@ -155,6 +175,12 @@ const mostFrequent = (got: ReadonlyMap<string, number>): RefusedTasks['got'] =>
     .sort((one, other) => other.count - one.count)
     .slice(0, shownValues);
 
+const larger = ({ cpus, memoryMb, diskMb }: SetCheck['largest'], { description }: HarborTask): SetCheck['largest'] => ({
+  cpus: Math.max(cpus, description.cpus),
+  memoryMb: Math.max(memoryMb, memoryOf(description)),
+  diskMb: Math.max(diskMb, description.diskMb),
+});
+
 interface Refusal {
   readonly reason: string;
   readonly got: string | null;
@@ -166,6 +192,18 @@ function tooLarge({ description }: HarborTask, host: CheckedHost): Refusal | nul
   if (cpus > host.cpus) return { reason: `expected at most the ${host.cpus} CPUs of this host`, got: String(cpus) };
   if (memoryMb <= host.memoryMb) return null;
   return { reason: `expected at most the ${host.memoryMb} MB of memory of this host`, got: `${memoryMb} MB` };
+}
+
+/** Returns the settings that the operator has to change before a task can run. */
+function lackingSettings(task: HarborTask, { network, variables }: CheckedHost): readonly string[] {
+  const { network: ofAgent, testNetwork: ofTests } = task.description;
+  const needed = [ofAgent, ofTests].flatMap((policy) => (policy === undefined || policy.optional ? [] : [policy.mode]));
+  const mode = networkModes.findLast((one) => needed.includes(one) && exceeds(one, network));
+  const missing = neededVariables(task).filter((name) => !Object.hasOwn(variables, name));
+  return [
+    ...(mode === undefined ? [] : [`TEMPER_NETWORK=${mode}`]),
+    ...(missing.length === 0 ? [] : [`TEMPER_TASK_VARIABLES=${missing.join(',')}`]),
+  ];
 }
 
 /** Separates what a message says of every such task from what it says of this one: its address, its row, and the value. */

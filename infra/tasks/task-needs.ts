@@ -108,7 +108,7 @@ export const needs = {
     isNeeded: ({ mcpServers }) => mcpServers.length > 0,
   },
   'host tools': {
-    what: "an agent that calls them: mini, pi, claude-code, codex or opencode; those that are not temper's own: TEMPER_TOOLS",
+    what: "an agent that calls them: mini, terminal, pi, claude-code, codex or opencode; those that are not temper's own: TEMPER_TOOLS",
     isNeeded: ({ description }) => description.hostTools !== undefined,
   },
   'skills for the agent': {

@@ -8,7 +8,7 @@ import { createDataSetFixture, type DataSetFixture, sweRow } from '../../helpers
 import { terminalBench } from '../../helpers/tasks/terminal-bench-task.ts';
 
 async function checked({ tasks }: DataSetFixture, set: string): Promise<SetCheck> {
-  const checker = createSetChecker({ cpus: 8, memoryMb: 8192 });
+  const checker = createSetChecker({ cpus: 8, memoryMb: 8192, network: 'none', variables: { GIVEN: '1' } });
   for await (const found of tasks.scan(set)) await checker.add(found);
   return checker.result();
 }
@@ -34,6 +34,8 @@ it('counts refused tasks by their reason, with the values found, and names an ex
     usable: 4,
     images: 2,
     largest: { cpus: 2, memoryMb: 4096, diskMb: 10_240 },
+    ungranted: 0,
+    settings: [],
     refused: [
       {
         type: 'MalformedTask',
@@ -139,4 +141,29 @@ it('says which tasks need an agent that calls host tools, and which collect from
     const { isNeeded } = taskNeeds[name as keyof typeof examples];
     assert.deepEqual([isNeeded(task('')), isNeeded(task(toml))], [false, true], name);
   }
+});
+
+it('counts the tasks that need other settings, by the setting that lets them run', async () => {
+  await using fixture = await createDataSetFixture();
+  const variants = {
+    listed: '[agent]\nnetwork_mode = "allowlist"\nallowed_hosts = ["a.example"]\n',
+    open: '[agent]\nnetwork_mode = "allowlist"\nallowed_hosts = ["a.example"]\n[verifier]\nnetwork_mode = "public"\n',
+    optional: '',
+    given: `[environment.env]\nA = "\${GIVEN}"\nB = "\${ABSENT:-b}"\n`,
+    variables: `[environment.env]\nA = "\${ONE}"\n[verifier.env]\nB = "\${TWO}"\n`,
+    both: `[agent]\nnetwork_mode = "public"\n[environment.env]\nA = "\${ONE}"\n`,
+  };
+  for (const [name, toml] of Object.entries(variants)) {
+    await fixture.write(`set/${name}/task.toml`, `[environment]\ndocker_image = "any"\n${toml}`);
+    await fixture.write(`set/${name}/instruction.md`, 'Do it.');
+    await fixture.write(`set/${name}/tests/test.sh`, 'echo 1 >/logs/verifier/reward.txt');
+  }
+  const { usable, ungranted, settings } = await checked(fixture, `harbor:${fixture.root}/set`);
+  assert.deepEqual([usable, ungranted], [6, 4]);
+  assert.deepEqual(Object.fromEntries(settings.map(({ setting, count, example }) => [setting, [count, example]])), {
+    'TEMPER_NETWORK=public': [2, 'both'],
+    'TEMPER_NETWORK=allowlist': [1, 'listed'],
+    'TEMPER_TASK_VARIABLES=ONE': [1, 'both'],
+    'TEMPER_TASK_VARIABLES=ONE,TWO': [1, 'variables'],
+  });
 });

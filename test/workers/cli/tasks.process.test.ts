@@ -33,7 +33,7 @@ it('list prints each task of a data set; a broken row fails the command but hide
 it('check prints why tasks of a set are refused, and fails', async () => {
   const { code, stdout, stderr } = await temper('check', 'swe-bench:./rows.jsonl');
   assert.equal(code, 1);
-  assert.match(stdout, /^2 tasks: 1 can run here, 1 are refused\n1 image;/);
+  assert.match(stdout, /^2 tasks: 1 can run here; 1 is refused\n1 image;/);
   assert.match(stdout, /\n +1 +repo: expected a repository, such as "owner\/name" +7 +bad\n/);
   assert.match(stderr, /1 task of .* cannot be used/);
 });

@@ -35,7 +35,12 @@ async function check(named: string, options: CheckOptions): Promise<void> {
   const config = await runningConfigOf(options);
   const { blobs: store } = await openSharedState(config.store);
   const { tasks, address } = await openTaskSource(named, { config, store, offline: options.offline === true });
-  const checker = createSetChecker({ cpus: cpus().length, memoryMb: Math.floor(totalmem() / 2 ** 20) });
+  const checker = createSetChecker({
+    cpus: cpus().length,
+    memoryMb: Math.floor(totalmem() / 2 ** 20),
+    network: config.network,
+    variables: config.taskVariables,
+  });
   let read = 0;
   await forEachConcurrently(
     tasks.scan(address),
@@ -55,9 +60,11 @@ async function check(named: string, options: CheckOptions): Promise<void> {
   if (refused > 0) throw new Unsuccessful(`${counted(refused, 'task')} of ${address} cannot be used`);
 }
 
-function textOf({ tasks, usable, images, largest, refused, graded, needs }: SetCheck): string {
+function textOf({ tasks, usable, ungranted, images, largest, refused, settings, graded, needs }: SetCheck): string {
+  const others = ungranted === 0 ? '' : `, ${ungranted} of them with other settings`;
+  const left = tasks - usable;
   const summary = [
-    `${counted(tasks, 'task')}: ${usable} can run here, ${tasks - usable} are refused`,
+    `${counted(tasks, 'task')}: ${usable} can run here${others}; ${left} ${left === 1 ? 'is' : 'are'} refused`,
     `${counted(images, 'image')}; at most ${counted(largest.cpus, 'CPU')}, ${largest.memoryMb} MB memory, ${largest.diskMb} MB disk`,
   ].join('\n');
   const reasons = refused.map(({ count, reason, got, example }) => [
@@ -66,6 +73,7 @@ function textOf({ tasks, usable, images, largest, refused, graded, needs }: SetC
     cut(valuesOf(got)),
     example,
   ]);
+  const wanting = settings.map(({ count, setting, example }) => [String(count), setting, example]);
   const ways = graded.map(({ count, sandbox, what, example }) => [String(count), sandbox, what, example]);
   const wanted = needs.map(({ count, need, what, example, place }) => {
     return [String(count), need, what, place === undefined ? example : `${example} (${place})`];
@@ -73,6 +81,7 @@ function textOf({ tasks, usable, images, largest, refused, graded, needs }: SetC
   return [
     summary,
     ...(reasons.length === 0 ? [] : [table(['refused', 'because', 'got', 'for example'], reasons)]),
+    ...(wanting.length === 0 ? [] : [table(['tasks', 'refused without the setting', 'for example'], wanting)]),
     ...(ways.length === 0 ? [] : [table(['tasks', 'graded', 'by tests in', 'for example'], ways)]),
     ...(wanted.length === 0 ? [] : [table(['tasks', 'need', 'why', 'for example'], wanted)]),
   ].join('\n\n');
