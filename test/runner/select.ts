@@ -45,12 +45,13 @@ function ableOf(all: readonly string[], needs: readonly Need[]): Selection {
 
 const withoutPostgres = (file: string): string => `${file.slice(0, -onPostgres.length)}.test.ts`;
 
-/** Selects the files of `npm test` that have a need. */
+/** Selects the files of `npm test` that have a need. Those of them that lack another one are named, too. */
 export async function selectTestsOf(root: string, needs: readonly Need[], word: string): Promise<Selection> {
   const { files, leftOut } = await selectTests(root, needs);
+  const having = (all: readonly string[]): string[] => all.filter((file) => needsOf(file).includes(word));
   return {
-    files: files.filter((file) => needsOf(file).includes(word)),
-    leftOut: leftOut.filter(({ need }) => need.word === word),
+    files: having(files),
+    leftOut: leftOut.map((one) => ({ ...one, files: having(one.files) })).filter((one) => one.files.length > 0),
   };
 }
 

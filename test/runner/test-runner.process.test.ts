@@ -11,7 +11,7 @@ import { isRunning, processIdentity } from '../../infra/process/process-identity
 import { repositoryRoot } from '../helpers/sources.ts';
 import { probeDocker } from './docker.ts';
 import { type Need, needsOf, needWords } from './need.ts';
-import { selectFastTests, selectTests } from './select.ts';
+import { selectFastTests, selectTests, selectTestsOf } from './select.ts';
 
 const missing = (name: string): Need => ({
   word: name.toLowerCase(),
@@ -72,6 +72,28 @@ describe('npm test', () => {
     assert.ok(everything.every((file) => !file.endsWith('.reference.test.ts')));
   });
 
+  it('names the tests of a suite that lack something else than the suite needs', async () => {
+    const everything = (await selectTestsOf(repositoryRoot, [], 'kubernetes')).files;
+    for (const word of ['s3', 'machines']) {
+      const { files, leftOut } = await selectTestsOf(repositoryRoot, [missing(word)], 'kubernetes');
+      const left = leftOut.flatMap((one) => one.files);
+      assert.deepEqual([...files, ...left].sort(), everything);
+      assert.ok(left.length > 0 && left.every((file) => needsOf(file).includes(word)));
+    }
+  });
+
+  it('fails a suite that needs a cluster where none can be started, and names its tests in the last lines', async () => {
+    const { code, lines } = await runTemperTest(['--kubernetes'], { TEMPER_TEST_KUBERNETES: '/nowhere/stack' });
+    const { files } = await selectTestsOf(repositoryRoot, [], 'kubernetes');
+    assert.deepEqual(lines.slice(-3 - files.length), [
+      'tests that need a Kubernetes cluster were left out, because this machine lacks /nowhere/stack:',
+      ...files.map((file) => `  ${file}`),
+      '✖ no test of this suite can run here',
+      '0 passed, 1 failed',
+    ]);
+    assert.equal(code, 1);
+  });
+
   it('runs a suite once, on PostgreSQL where that is possible', async () => {
     const [plain, onPostgres] = ['kills.sandbox.process', 'kills.sandbox.process.postgres'].map(
       (name) => `test/faults/${name}.test.ts`,
@@ -106,8 +128,12 @@ describe('npm test', () => {
       file,
       `import { spawn } from 'node:child_process';\nimport { test } from 'node:test';\nvoid spawn;\n${body}\n`,
     );
+    return await runTemperTest([file], env);
+  }
+
+  async function runTemperTest(words: readonly string[], env: Record<string, string>) {
     const { NODE_TEST_CONTEXT: _, CI: __, ...outer } = process.env; // otherwise node takes it for a part of this test
-    const child = spawn(process.execPath, [join(repositoryRoot, 'infra/setup/run.mjs'), 'test', file], {
+    const child = spawn(process.execPath, [join(repositoryRoot, 'infra/setup/run.mjs'), 'test', ...words], {
       env: { ...outer, ...env },
       stdio: ['ignore', 'pipe', 'ignore'],
     });

@@ -22,7 +22,7 @@ import { startSharedTemporal } from './shared-temporal.ts';
  * `npm test [-- FILE…]` runs the static checks and then every test that this machine can run; `npm run test:fast` those
  * that need nothing but Node; `npm run test:reference` those that need the reference stack; `npm run test:kubernetes` those that
  * need a cluster; `npm run test:deploy` those of the deployables. The last line is
- * `N passed, N failed`. With CI=true a test that could not run, or a process or container left behind, is a failure, too.
+ * `N passed, N failed`. A suite of which no test can run fails. With CI=true a test that could not run, or a process or container left behind, is a failure, too.
  */
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const isCi = process.env.CI === 'true';
@@ -51,7 +51,8 @@ const needs: readonly Need[] = [
 ];
 const selection = await select();
 const checksBegan = performance.now();
-const checks = named.length > 0 ? { passed: 0, failed: [] } : await runChecks(root);
+const runsChecks = named.length === 0 && selection.files.length > 0;
+const checks = runsChecks ? await runChecks(root) : { passed: 0, failed: [] };
 const checkSeconds = Math.round((performance.now() - checksBegan) / 1000);
 const needsTemporal = selection.files.some((file) => needsOf(file).includes('temporal'));
 if (needsTemporal) await locateTemporal({ env: process.env, progress: say });
@@ -121,7 +122,8 @@ async function newContainers(known: ReadonlyMap<string, string>): Promise<string
 function report(run: TestCounts | undefined, left: readonly string[]): void {
   const problems = [
     ...checks.failed.map((title) => `${title}: see the first lines, or \`npm run check\``),
-    ...(run === undefined ? ['the test runner ended without a result'] : []),
+    ...(selection.files.length === 0 ? ['no test of this suite can run here'] : []),
+    ...(selection.files.length > 0 && run === undefined ? ['the test runner ended without a result'] : []),
     ...(isCi ? [...left.map((what) => `left behind: ${what}`), ...ciProblems(run)] : []),
   ];
   const failed = (run?.failed ?? 0) + problems.length;
@@ -138,7 +140,6 @@ function report(run: TestCounts | undefined, left: readonly string[]): void {
     console.log(`tests that need ${need.name} were left out, because ${reason}:`);
     for (const file of files) console.log(`  ${file}`);
   }
-  if (selection.files.length === 0) console.log('no test of this suite can run here');
   if (words.length === 0) for (const suite of Object.values(ownCommands)) console.log(`not run: ${suite}`);
   for (const problem of problems) console.log(`✖ ${problem}`);
   const tail = skipped.length > 0 ? `, ${skipped.length} skipped` : '';
