@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -9,7 +8,6 @@ import type { Client } from '@temporalio/client';
 import { pathsBelow } from '../../infra/paths.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import { type Config, readConfig } from '../../infra/settings/config.ts';
-import type { S3Place } from '../../infra/store/s3/place.ts';
 import { connectClient, plainTarget } from '../../infra/temporal/connection.ts';
 import { freePort } from '../../infra/temporal/ports.ts';
 import { openState, type StackState } from '../../workers/open-state.ts';
@@ -20,12 +18,13 @@ import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
 import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
 import { cliOn } from '../helpers/cli.ts';
 import { type FleetHost, startFleetHost } from '../helpers/fleet/fleet-host.ts';
+import { type FleetServices, fleetSettings, servicesOfHosts, writeStackKey } from '../helpers/fleet/settings.ts';
 import { type S3Server, startS3Server } from '../helpers/store/s3-server.ts';
 import { createNamespace } from '../helpers/temporal/production/namespace.ts';
 import { type ProductionServer, startProductionServer } from '../helpers/temporal/production/server.ts';
 import { until } from '../helpers/until.ts';
 import { assertReplaysIdentically } from './replay-batches.ts';
-import { rolloutResults } from './rollout-results.ts';
+import { assertNoFaultDecided, rolloutResults } from './rollout-results.ts';
 
 const runId = 'on-a-fleet';
 const namespace = 'fleet';
@@ -58,8 +57,7 @@ describe('a training run on a fleet that loses a host, its store and its databas
   let center: RunningStack;
   const controls: RunningStack[] = [];
   const hosts: FleetHost[] = [];
-  let place: S3Place;
-  let policyPort: number;
+  let services: FleetServices;
   let status: RunStatus;
   let rollouts: readonly RolloutResult[];
   let lost: number;
@@ -71,8 +69,9 @@ describe('a training run on a fleet that loses a host, its store and its databas
     [s3, temporal] = await Promise.all([startS3Server(), startProductionServer()]);
     const target = plainTarget(temporal.address, namespace);
     await createNamespace(target);
-    [place, policyPort] = [s3.place(), await freePort()];
-    await writeFile(join(root, 'key'), randomBytes(32).toString('hex'), { mode: 0o600 });
+    const { address } = temporal;
+    services = { root, s3, place: s3.place(), temporal: { address, namespace }, policyPort: await freePort() };
+    await writeStackKey(services);
     config = readConfig(settings('center'));
     state = await openState(config);
     center = await startStack({ config, parts: ['policy', 'trainer'] }, AbortSignal.timeout(limitMs));
@@ -102,31 +101,11 @@ describe('a training run on a fleet that loses a host, its store and its databas
     await rm(root, { recursive: true, force: true });
   });
 
-  /** The settings of all parts of the fleet, with services on the loopback address. */
-  function settings(home: string): Record<string, string | undefined> {
-    const { PATH, HOME, XDG_CACHE_HOME } = process.env;
-    const policy = `http://127.0.0.1:${policyPort}`;
-    return {
-      PATH,
-      HOME,
-      XDG_CACHE_HOME,
-      ...s3.env,
-      TEMPORAL_CONFIG_FILE: '/nonexistent/temporal.toml',
-      TEMPORAL_ADDRESS: temporal.address,
-      TEMPORAL_NAMESPACE: namespace,
-      TEMPER_HOME: join(root, home),
-      TEMPER_HOST: home,
-      TEMPER_STORE: `s3://${place.bucket}/${place.prefix}`,
-      TEMPER_STORE_ENDPOINT: s3.url,
-      TEMPER_STACK_KEY_FILE: join(root, 'key'),
-      TEMPER_POLICY_PORT: String(policyPort),
-      TEMPER_ENGINE_URLS: policy,
-      TEMPER_TRAINER_URL: policy,
-      TEMPER_SANDBOX: 'local',
-      TEMPER_CAPACITY: '2',
-      TEMPER_HOST_LOST_AFTER: '30',
-    };
-  }
+  const settings = (home: string): Record<string, string> => ({
+    ...fleetSettings(services, home),
+    TEMPER_SANDBOX: 'local',
+    TEMPER_CAPACITY: '2',
+  });
 
   async function startControl(home: string): Promise<RunningStack> {
     const version = { TEMPER_DEPLOYMENT: deployment, TEMPER_BUILD_ID: home };
@@ -142,13 +121,13 @@ describe('a training run on a fleet that loses a host, its store and its databas
       home,
       hidden: [join(root, 'center'), join(root, 'control-a'), ...homes.filter((other) => other !== home)],
       env: settings(basename(home)),
-      services: ['TEMPORAL_ADDRESS', 'TEMPER_STORE_ENDPOINT', 'TEMPER_ENGINE_URLS'],
+      services: servicesOfHosts,
     });
 
   /** Lists what a host sees of all homes, and what it reaches beside the services. */
   async function viewOf(host: FleetHost): Promise<string> {
     const homes = ['center', 'control-a', 'fleet-1', 'fleet-2', 'fleet-3'].map((home) => join(root, home));
-    const others = `$gateway/${temporal.postgresql.port} 127.0.0.1/${policyPort} 192.0.2.1/80`;
+    const others = `$gateway/${temporal.postgresql.port} 127.0.0.1/${services.policyPort} 192.0.2.1/80`;
     const connections = `for to in ${others}; do (: <>/dev/tcp/$to) && echo "reached $to"; done`;
     return await host.run(`find ${homes.join(' ')} -maxdepth 1 -name up.json; ${connections}`);
   }
@@ -171,7 +150,7 @@ describe('a training run on a fleet that loses a host, its store and its databas
     await untilAtWork(client);
     const [host = assert.fail()] = hosts.splice(0, 1);
     await host.destroy();
-    const cli = cliOn(join(root, 'center'), { address: temporal.address, namespace }, plain(settings('center')));
+    const cli = cliOn(join(root, 'center'), { address: temporal.address, namespace }, settings('center'));
     const { code, stdout, stderr } = await cli.run('host', 'forget', host.name, '--yes', '--force', '--json');
     assert.equal(code, 0, stderr);
     lost = JSON.parse(stdout).rollouts;
@@ -230,13 +209,7 @@ describe('a training run on a fleet that loses a host, its store and its databas
     assert.equal(status.step, request.steps);
     assert.equal(sum(status.rollouts), status.rolloutsStarted);
     assert.equal(rollouts.length, status.rolloutsStarted);
-    for (const { outcome, reward, stop, verdict, trace, workflowId, failure } of rollouts) {
-      assert.equal(outcome, 'scored', `${workflowId}: ${JSON.stringify(failure)}`);
-      assert.equal(verdict?.kind, 'graded', workflowId);
-      assert.equal(reward, verdict.value, workflowId);
-      assert.ok(stop !== 'crashed' && stop !== 'deadline', `${workflowId}: ${stop}`);
-      assert.ok(trace !== null && trace.engineFailures === 0 && trace.turns > 0, workflowId);
-    }
+    assertNoFaultDecided(rollouts);
   });
 
   it('moves on to the new version of the control worker', () => {
@@ -264,7 +237,3 @@ describe('a training run on a fleet that loses a host, its store and its databas
 });
 
 const sum = (record: Readonly<Record<string, number>>): number => Object.values(record).reduce((a, b) => a + b, 0);
-
-/** Leaves out variables without a value. */
-const plain = (env: Readonly<Record<string, string | undefined>>): Record<string, string> =>
-  Object.fromEntries(Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import type { Client } from '@temporalio/client';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 
@@ -8,4 +9,15 @@ export async function rolloutResults(client: Client): Promise<readonly RolloutRe
     results.push((await client.workflow.getHandle(workflowId).result()) as RolloutResult);
   }
   return results;
+}
+
+/** Asserts that each rollout was scored by its tests, for work that its agent itself ended. */
+export function assertNoFaultDecided(rollouts: readonly RolloutResult[]): void {
+  for (const { outcome, reward, stop, verdict, trace, workflowId, failure } of rollouts) {
+    assert.equal(outcome, 'scored', `${workflowId}: ${JSON.stringify(failure)}`);
+    assert.equal(verdict?.kind, 'graded', `${workflowId}: ${JSON.stringify(verdict)}`);
+    assert.equal(reward, verdict.value, workflowId);
+    assert.ok(stop !== 'crashed' && stop !== 'deadline' && stop !== 'killed', `${workflowId}: ${stop}`);
+    assert.ok(trace !== null && trace.engineFailures === 0 && trace.turns > 0, workflowId);
+  }
 }

@@ -1,10 +1,11 @@
 import { type ChildProcess, execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
-import { readFile, rm } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { readUpFile } from '../../../workers/up/up-file.ts';
+import { kubeconfigAt } from '../kubernetes/kubeconfig-at.ts';
 import { until } from '../until.ts';
 import { createMachine, type Machine } from './machine.ts';
 
@@ -15,6 +16,8 @@ const startMs = 240_000;
 export interface FleetHost {
   readonly name: string;
   readonly home: string;
+  /** Returns the process of its host worker; null while none runs. */
+  workerPid(): Promise<number | null>;
   /** Ends all of its processes at once, and removes its disk. */
   destroy(): Promise<void>;
   /** Runs a script of bash on the machine, and returns what it prints. `$gateway` is the address of this computer. */
@@ -30,12 +33,15 @@ export interface FleetHostOptions {
   readonly hidden: readonly string[];
   /** The settings with the addresses of the services on this computer's loopback address. */
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The settings that hold such an address. All that the machine reaches is at these. */
+  /** The settings that hold such an address. All that the machine reaches is at these, and the API server of a cluster. */
   readonly services: readonly string[];
+  /** The path of a kubeconfig, for a cluster that the machine reaches, too. */
+  readonly kubeconfig?: string;
 }
 
 /** Starts a host by `temper up --parts gateway,host`, and waits until it polls for work. */
-export async function startFleetHost({ name, home, hidden, env, services }: FleetHostOptions): Promise<FleetHost> {
+export async function startFleetHost(options: FleetHostOptions): Promise<FleetHost> {
+  const { name, home, hidden } = options;
   const machine = createMachine({ hidden });
   const logFile = join(home, '..', `${name}.log`);
   const log = openSync(logFile, 'a');
@@ -55,14 +61,7 @@ export async function startFleetHost({ name, home, hidden, env, services }: Flee
     remove();
   };
   try {
-    const addresses = await Promise.all(
-      services.map(async (setting) => {
-        const address = env[setting] ?? '';
-        const port = Number(/:(\d+)$/.exec(address)?.[1]);
-        return [setting, address.replace(/127\.0\.0\.1:\d+$/, `${machine.gateway}:${await machine.forward(port)}`)];
-      }),
-    );
-    const own = { ...env, ...Object.fromEntries(addresses), TEMPER_HOME: home, TEMPER_HOST: name };
+    const own = await environmentOn(machine, options);
     const command = [process.execPath, program, 'up', '--parts', 'gateway,host'] as const;
     up = machine.spawn([...command], { env: own, stdio: ['ignore', log, log] });
     await untilUp(up, join(home, 'up.json'));
@@ -76,6 +75,10 @@ export async function startFleetHost({ name, home, hidden, env, services }: Flee
   return {
     name,
     home,
+    async workerPid() {
+      const { parts = [] } = (await readUpFile(join(home, 'up.json'))) ?? {};
+      return parts.find((part) => part.name === 'host' && part.state === 'running')?.process?.pid ?? null;
+    },
     async destroy() {
       await killAllOn(machine);
       remove();
@@ -90,6 +93,24 @@ export async function startFleetHost({ name, home, hidden, env, services }: Flee
     },
     stop,
   };
+}
+
+/** Returns the settings of a host, with the addresses at which its machine finds the services. */
+async function environmentOn(machine: Machine, { name, home, env, services, kubeconfig }: FleetHostOptions) {
+  const addresses = await Promise.all(
+    services.map(async (setting) => {
+      const address = env[setting] ?? '';
+      const port = Number(/:(\d+)$/.exec(address)?.[1]);
+      return [setting, address.replace(/127\.0\.0\.1:\d+$/, `${machine.gateway}:${await machine.forward(port)}`)];
+    }),
+  );
+  const own = { ...env, ...Object.fromEntries(addresses), TEMPER_HOME: home, TEMPER_HOST: name };
+  if (kubeconfig === undefined) return own;
+  const KUBECONFIG = join(home, 'kubeconfig');
+  const forward = async ({ hostname, port }: URL) =>
+    `${machine.gateway}:${await machine.forward(Number(port || 443), hostname)}`;
+  await writeFile(KUBECONFIG, await kubeconfigAt(kubeconfig, forward), { mode: 0o600 });
+  return { ...own, KUBECONFIG };
 }
 
 /** Kills all processes on a machine, also those that they start meanwhile. */

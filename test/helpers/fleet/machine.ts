@@ -13,8 +13,8 @@ export interface Machine {
   readonly name: string;
   /** The address at which the machine finds the forwarded ports. */
   readonly gateway: string;
-  /** Forwards a port of this computer's loopback address to the machine, and returns the port to connect to there. */
-  forward(port: number): Promise<number>;
+  /** Forwards a port of this computer's loopback address, or of another address, and returns the port to connect to. */
+  forward(port: number, address?: string): Promise<number>;
   /** Starts a program on the machine. */
   spawn(command: readonly [string, ...string[]], options: SpawnOptions): ChildProcess;
   /** Disconnects the network, so that packets are lost without a word. */
@@ -54,9 +54,9 @@ export function createMachine({ hidden }: MachineOptions): Machine {
   return {
     name,
     gateway,
-    async forward(port) {
+    async forward(port, to = '127.0.0.1') {
       const server = createServer((incoming) => {
-        const outgoing = connect(port, '127.0.0.1');
+        const outgoing = connect(port, to);
         const end = (): void => {
           incoming.destroy();
           outgoing.destroy();
