@@ -1,8 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
 import { copyFile, link, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { stripTypeScriptTypes } from 'node:module';
-import { basename, join } from 'node:path';
+import { createRequire, stripTypeScriptTypes } from 'node:module';
+import { basename, dirname, join } from 'node:path';
+import { z } from 'zod';
 import { touch } from '../process/touch.ts';
 import type { SandboxMount } from '../sandbox/mount.ts';
 
@@ -12,7 +13,7 @@ import type { SandboxMount } from '../sandbox/mount.ts';
  *
  *     bin/node    the binary, which depends on C and C++ libraries
  *     bin/run     runs it with the libraries and the loader in lib/ instead of the image's own
- *     programs/   relay, bridge, mini and terminal as plain JavaScript
+ *     programs/   relay, bridge, mini and terminal as plain JavaScript, and the packages that they import
  */
 export interface Runtime {
   /** Prepares the directory unless this host has it, and returns its mount. Concurrent callers and processes share one. */
@@ -33,11 +34,13 @@ export const runProgram = (program: Program, args: readonly string[]): readonly 
   runScript(programEntry(program), args);
 export const programEntry = (program: Program): string => `${runtimeTarget}/programs/${program}/main.js`;
 
+/** Packages from npm that programs import. None of them depends on another one, and each is a single file beside its manifest. */
+const imported = ['@xterm/headless', '@xterm/addon-unicode11'] as const;
 const programs = ['relay', 'bridge', 'mini', 'terminal'] as const;
 export type Program = (typeof programs)[number];
 
 /** Version of the directory's layout; raise it with every change of the layout. */
-const layout = 2;
+const layout = 3;
 /** Libraries that the Node binary links to. */
 const needed = /^(?:ld-linux-.*|lib(?:c|m|dl|pthread|stdc\+\+|gcc_s|atomic)\.so\..*)$/;
 
@@ -58,7 +61,7 @@ export function createRuntime({ cacheDir }: { readonly cacheDir: string }): Runt
 
 /** Names the directory after its content, and renames it into place so that a partial one is never visible. */
 async function prepareOnce(cacheDir: string): Promise<SandboxMount> {
-  const files = await programFiles();
+  const files = new Map([...(await programFiles()), ...(await importedFiles())]);
   const { size, mtimeMs } = await stat(process.execPath);
   const content = JSON.stringify([layout, process.version, process.arch, process.execPath, size, mtimeMs, [...files]]);
   const source = join(cacheDir, `runtime-${digest(content)}`);
@@ -88,8 +91,9 @@ const exists = (directory: string): Promise<boolean> =>
   );
 
 async function fill(directory: string, files: ReadonlyMap<string, string>): Promise<void> {
-  for (const part of ['bin', 'lib', ...programs.map((program) => `programs/${program}`)]) {
-    await mkdir(join(directory, part), { recursive: true, mode: 0o755 });
+  const folders = new Set([...files.keys()].map((path) => join('programs', dirname(path))));
+  for (const folder of ['bin', 'lib', ...folders]) {
+    await mkdir(join(directory, folder), { recursive: true, mode: 0o755 });
   }
   await linkOrCopy(process.execPath, join(directory, 'bin/node'));
   const libraries = await sharedLibraries();
@@ -130,6 +134,22 @@ export async function programFiles(): Promise<ReadonlyMap<string, string>> {
       const source = await readFile(join(directory, name), 'utf8');
       files.set(`${program}/${name.replace(/\.ts$/, '.js')}`, name.endsWith('.ts') ? toJavaScript(source) : source);
     }
+  }
+  return files;
+}
+
+const manifest = z.looseObject({ main: z.string() });
+
+/** Returns the packages that programs import, by path below `programs`. */
+async function importedFiles(): Promise<ReadonlyMap<string, string>> {
+  const { resolve } = createRequire(import.meta.url);
+  const files = new Map<string, string>();
+  for (const name of imported) {
+    const path = resolve(`${name}/package.json`);
+    const text = await readFile(path, 'utf8');
+    const { main } = manifest.parse(JSON.parse(text));
+    files.set(`node_modules/${name}/package.json`, text);
+    files.set(`node_modules/${name}/${main}`, await readFile(join(dirname(path), main), 'utf8'));
   }
   return files;
 }

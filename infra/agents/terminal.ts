@@ -5,8 +5,8 @@ import { stopOfExit } from './mini.ts';
 import { toolTimeout } from './options.ts';
 import { throughRelay } from './relay.ts';
 import { programEntry, type Runtime } from './runtime.ts';
-import { instructionFile, variables } from './terminal/main.ts';
 import { ptyPrograms } from './terminal/pty.ts';
+import { instructionFile, variables } from './terminal/settings.ts';
 
 const options = {
   commands: z

@@ -1,253 +1,178 @@
-import { StringDecoder } from 'node:string_decoder';
-import { controls, readNumbers } from './controls.ts';
-import { createGrid, type Grid, type Line, type Position, type Size } from './grid.ts';
+import headless, { type IBuffer, type IMarker, type Terminal } from '@xterm/headless';
+import { limitMarks } from './marks.ts';
+import { createCutter, pieceBytes } from './pieces.ts';
 
-/**
- * The parts of a VT100 and an xterm that programs use: text, cursor movements, erasing, scrolling, the alternate screen of
- * full-screen programs, and answers to questions about the terminal. Colours and most modes are ignored.
- */
+/** The screen of a terminal: what programs have printed, as a person would see it. xterm.js interprets it. */
 export interface Emulator {
-  write(bytes: Buffer): void;
-  /** The grid that is shown. */
-  readonly grid: Grid;
+  /** Takes output of programs. The promise resolves when all of it is on the screen. */
+  write(bytes: Uint8Array): Promise<void>;
+  /** Whether output was taken that is not on the screen yet. */
+  readonly writing: boolean;
+  /** The lines of the screen that is shown. */
+  readonly lines: readonly Line[];
+  readonly cursor: Position;
   /** Whether the alternate screen is shown, which full-screen programs use. */
   readonly alternate: boolean;
   /** The number of prompts that a shell has announced, by the sequence OSC 133;A. */
   readonly prompts: number;
   /** Whether the cursor is still in the line of the last prompt. If so, no command runs, unless the prompt has several lines. */
   readonly atPrompt: boolean;
+  /** Whether a program asked for the other codes of the cursor keys (DECCKM), as full-screen programs do. */
+  readonly applicationKeys: boolean;
+}
+
+export interface Line {
+  readonly text: string;
+  /** Whether the text wraps to the next line. */
+  readonly continues: boolean;
+}
+
+export interface Size {
+  readonly rows: number;
+  readonly columns: number;
+}
+
+/** A position on the screen, counted from 0. */
+export interface Position {
+  readonly row: number;
+  readonly column: number;
 }
 
 export interface EmulatorEvents {
-  /** Called for each line that scrolls out of the normal screen. */
+  /** Called for each line that has scrolled out of the normal screen. */
   readonly onScroll: (line: Line) => void;
   /** Called with what the terminal answers to a program. */
   readonly onAnswer: (text: string) => void;
 }
 
-const esc = '\x1b';
-/** The longest sequence that is read. Of a longer one, this much is left out, and the rest is text. */
-const longestSequence = 16_384;
+/**
+ * The lines that have scrolled out are taken over after each piece of output, and kept until then: hardly any byte makes more than
+ * two lines.
+ */
+const keptLines = 2 * pieceBytes;
 
-/** Patterns of sequences without their ESC, and of the start of a sequence whose end is missing. */
-const control = /^\[([0-?]*)[ -/]*([@-~])/;
-const controlSoFar = /^\[[0-?]*[ -/]*/;
-const short = /^[ -/]*[0-~]/;
-const shortSoFar = /^[ -/]*/;
-/** The start of a text for the terminal itself, such as a title; BEL or ST ends it. */
-const messageStart = /^[\]PX^_]/;
-const messageEnds = ['\x07', `${esc}\\`];
-const promptStart = ']133;A';
-
-export const createEmulator = (size: Size, events: EmulatorEvents): Emulator => new Xterm(size, events);
-
-class Xterm implements Emulator {
-  readonly #decoder = new StringDecoder('utf8');
-  readonly #size: Size;
-  readonly #normal: Grid;
-  readonly #onAnswer: EmulatorEvents['onAnswer'];
-  #alternate: Grid | null = null;
-  #saved: Position = { row: 0, column: 0 };
-  #prompts = 0;
-  /** The line of the last prompt, counted from the first of all lines. */
-  #promptLine: number | null = null;
-  /** The start of a sequence whose end has not come yet. */
-  #pending = '';
-  /** Whether letters are shown as line-drawing characters (DEC Special Graphics). */
-  #drawing = false;
-
-  constructor(size: Size, { onScroll, onAnswer }: EmulatorEvents) {
-    this.#size = size;
-    this.#normal = createGrid(size, onScroll);
-    this.#onAnswer = onAnswer;
-  }
-
-  get grid(): Grid {
-    return this.#alternate ?? this.#normal;
-  }
-
-  get alternate(): boolean {
-    return this.#alternate !== null;
-  }
-
-  get prompts(): number {
-    return this.#prompts;
-  }
-
-  get atPrompt(): boolean {
-    return this.#alternate === null && this.#promptLine === this.#line;
-  }
-
-  get #line(): number {
-    return this.#normal.scrolled + this.#normal.cursor.row;
-  }
-
-  write(bytes: Buffer): void {
-    const text = this.#pending + this.#decoder.write(bytes);
-    this.#pending = '';
-    for (let at = 0; at < text.length; ) {
-      if (text[at] === esc) {
-        const length = this.#obey(text.slice(at + 1, at + longestSequence));
-        if (length === null) {
-          this.#pending = text.slice(at);
-          return;
-        }
-        at += 1 + length;
-        continue;
-      }
-      const plain = this.#drawing ? '' : plainAt(text, at);
-      if (plain !== '') {
-        this.grid.writeNarrow(plain);
-        at += plain.length;
-      } else {
-        const character = String.fromCodePoint(text.codePointAt(at) ?? 0);
-        this.#put(character);
-        at += character.length;
-      }
-    }
-  }
-
-  #put(character: string): void {
-    const { grid } = this;
-    if (character >= ' ' && character !== '\x7f') {
-      grid.write((this.#drawing && boxes[character]) || character);
-      return;
-    }
-    switch (character) {
-      case '\n':
-      case '\v':
-      case '\f':
-        grid.feed();
-        break;
-      case '\r':
-        grid.move({ column: 0 });
-        break;
-      case '\b':
-        grid.move({ column: grid.cursor.column - 1 });
-        break;
-      case '\t':
-        grid.move({ column: (Math.floor(grid.cursor.column / 8) + 1) * 8 });
-        break;
-      case '\x0e':
-      case '\x0f':
-        this.#drawing = character === '\x0e';
-    }
-  }
-
-  /** Carries out the sequence at the start of a text after its ESC. Returns its length; null if its end is missing. */
-  #obey(text: string): number | null {
-    const given = control.exec(text);
-    if (given !== null) {
-      this.#control(given[1] ?? '', given[2] ?? '');
-      return given[0].length;
-    }
-    if (text.startsWith('[')) return lengthIfBroken(text, controlSoFar);
-    if (messageStart.test(text)) {
-      const length = lengthOfMessage(text);
-      if (length !== null && text.startsWith(promptStart)) {
-        this.#prompts += 1;
-        this.#promptLine = this.#line;
-      }
-      return length;
-    }
-    const command = short.exec(text)?.[0];
-    if (command === undefined) return lengthIfBroken(text, shortSoFar);
-    this.#command(command);
-    return command.length;
-  }
-
-  #command(command: string): void {
-    const { grid } = this;
-    switch (command) {
-      case '7':
-        this.#saved = { ...grid.cursor };
-        break;
-      case '8':
-        grid.move(this.#saved);
-        break;
-      case 'E':
-        grid.move({ column: 0 });
-        grid.feed();
-        break;
-      case 'D':
-        grid.feed();
-        break;
-      case 'M':
-        grid.reverseFeed();
-        break;
-      case 'c':
-        this.#alternate = null;
-        this.#normal.setRegion(0, this.#size.rows - 1);
-        this.#normal.eraseRows(0, this.#size.rows);
-        break;
-      case '(0':
-      case '(B':
-        this.#drawing = command === '(0';
-    }
-  }
-
-  #control(parameters: string, final: string): void {
-    if (/^[<=>?]/.test(parameters)) {
-      this.#setMode(parameters, final);
-      return;
-    }
-    const { grid } = this;
-    const { row, column } = grid.cursor;
-    const numbers = readNumbers(parameters);
-    if (final === 's') this.#saved = { row, column };
-    else if (final === 'u') grid.move(this.#saved);
-    else if (final === 'c') this.#onAnswer(`${esc}[?1;2c`);
-    else if (final === 'n' && numbers.what === 5) this.#onAnswer(`${esc}[0n`);
-    else if (final === 'n' && numbers.what === 6) this.#onAnswer(`${esc}[${row + 1};${column + 1}R`);
-    else controls.get(final)?.(grid, numbers);
-  }
-
-  #setMode(parameters: string, final: string): void {
-    if (!/^\?(?:\d+;)*(?:47|1047|1049)(?:;|$)/.test(parameters)) return;
-    if (final === 'h') this.#alternate ??= createGrid(this.#size, () => {});
-    if (final === 'l') this.#alternate = null;
-  }
-}
-
-const ascii = /[ -~]+/y;
-
-/** Returns the ASCII text at an index, which is most of what programs print. */
-function plainAt(text: string, at: number): string {
-  ascii.lastIndex = at;
-  return ascii.exec(text)?.[0] ?? '';
-}
-
-/** The length of the start of a sequence that can have no end; null if its end may still come. */
-function lengthIfBroken(text: string, soFar: RegExp): number | null {
-  const length = soFar.exec(text)?.[0].length ?? 0;
-  return length === text.length && !isTooLong(text) ? null : length;
-}
-
-function lengthOfMessage(text: string): number | null {
-  const ends = messageEnds.flatMap((end) => {
-    const at = text.indexOf(end);
-    return at < 0 ? [] : [at + end.length];
+export function createEmulator(size: Size, { onScroll, onAnswer }: EmulatorEvents): Emulator {
+  const terminal = new headless.Terminal({
+    rows: size.rows,
+    cols: size.columns,
+    scrollback: keptLines,
+    allowProposedApi: true,
+    logLevel: 'off',
   });
-  if (ends.length > 0) return Math.min(...ends);
-  return isTooLong(text) ? text.length : null;
+  limitMarks(terminal.unicode);
+  terminal.onData(onAnswer);
+  const takeScrolled = followScrolling(terminal, onScroll);
+  const prompts = followPrompts(terminal);
+  guard(terminal, size);
+  const cut = createCutter();
+  let unwritten = 0;
+
+  return {
+    async write(bytes) {
+      unwritten += 1;
+      for (const piece of cut(bytes)) terminal.write(piece, takeScrolled);
+      await new Promise<void>((resolve) => terminal.write('', resolve));
+      unwritten -= 1;
+    },
+    get writing() {
+      return unwritten > 0;
+    },
+    get lines() {
+      const { active } = terminal.buffer;
+      return Array.from({ length: size.rows }, (_, row) => readLine(active, active.baseY + row));
+    },
+    get cursor() {
+      const { cursorX, cursorY } = terminal.buffer.active;
+      // After the last column was written, the cursor is behind it until the next character.
+      return { row: cursorY, column: Math.min(cursorX, size.columns - 1) };
+    },
+    get alternate() {
+      return isAlternate(terminal);
+    },
+    get prompts() {
+      return prompts.count;
+    },
+    get atPrompt() {
+      return prompts.isCurrent;
+    },
+    get applicationKeys() {
+      return terminal.modes.applicationCursorKeysMode;
+    },
+  };
 }
 
-const isTooLong = (text: string): boolean => text.length >= longestSequence - 1;
+const isAlternate = ({ buffer }: Terminal): boolean => buffer.active.type === 'alternate';
 
-/** The line-drawing characters of DEC Special Graphics. */
-const boxes: Readonly<Record<string, string>> = {
-  j: '┘',
-  k: '┐',
-  l: '┌',
-  m: '└',
-  n: '┼',
-  q: '─',
-  t: '├',
-  u: '┤',
-  v: '┴',
-  w: '┬',
-  x: '│',
-  a: '▒',
-  '`': '◆',
-  '~': '·',
-};
+function readLine(buffer: IBuffer, at: number): Line {
+  // Behind the last line, xterm.js may return the first one.
+  const continues = at + 1 < buffer.length && buffer.getLine(at + 1)?.isWrapped === true;
+  const text = buffer.getLine(at)?.translateToString(!continues) ?? '';
+  return { text: continues ? text : text.trimEnd(), continues };
+}
+
+/** Returns a function that takes over the lines that have scrolled out of the normal screen, before xterm.js drops them. */
+function followScrolling(terminal: Terminal, onScroll: EmulatorEvents['onScroll']): () => void {
+  /** A mark at the last line that was above the screen, which moves with it. */
+  let mark: IMarker | undefined;
+  /** The lines after the mark that were taken over, while the alternate screen is shown and no mark can be set. */
+  let taken = 0;
+
+  function take(): void {
+    const { normal } = terminal.buffer;
+    const from = mark?.isDisposed ? 0 : (mark?.line ?? -1) + 1 + taken;
+    for (let at = from; at < normal.baseY; at += 1) onScroll(readLine(normal, at));
+    taken += Math.max(normal.baseY - from, 0);
+    if (isAlternate(terminal) || taken === 0) return;
+    mark?.dispose();
+    mark = terminal.registerMarker(-normal.cursorY - 1);
+    taken = 0;
+  }
+
+  terminal.buffer.onBufferChange(take);
+  // A full reset (RIS) forgets all lines.
+  terminal.parser.registerEscHandler({ final: 'c' }, () => {
+    take();
+    mark = undefined;
+    taken = 0;
+    return false;
+  });
+  return take;
+}
+
+function followPrompts(terminal: Terminal) {
+  let count = 0;
+  let mark: IMarker | undefined;
+  terminal.parser.registerOscHandler(133, (text) => {
+    if (!text.startsWith('A')) return true;
+    count += 1;
+    mark?.dispose();
+    mark = terminal.registerMarker();
+    return true;
+  });
+  terminal.parser.registerEscHandler({ final: 'c' }, () => {
+    mark = undefined;
+    return false;
+  });
+  return {
+    get count() {
+      return count;
+    },
+    get isCurrent() {
+      const { normal } = terminal.buffer;
+      return !isAlternate(terminal) && mark?.line === normal.baseY + normal.cursorY;
+    },
+  };
+}
+
+/** Leaves out what would let a program stop the agent or take its memory, and what would drop lines that the model has not seen. */
+function guard({ parser }: Terminal, { rows, columns }: Size): void {
+  // xterm.js carries out a sequence as often as its count says, up to two billion times.
+  const limit = (final: string, most: number) =>
+    parser.registerCsiHandler({ final }, ([times]) => Number(times) > most);
+  for (const final of ['L', 'M', 'S', 'T', 'I', 'Z']) limit(final, rows);
+  limit('b', columns);
+  // Erasing the lines that have scrolled out.
+  parser.registerCsiHandler({ final: 'J' }, ([what]) => what === 3);
+  // Titles and links. Each link is kept as long as its line.
+  for (const message of [0, 1, 2, 8]) parser.registerOscHandler(message, () => true);
+}

@@ -63,3 +63,7 @@ function keyOf(name: string): string | null {
   const key = [...held].length === 1 ? held : keyOf(held);
   return key === null ? null : `\x1b${key}`;
 }
+
+/** Returns the codes to send instead to a program that asked for the other codes of the cursor keys (DECCKM). */
+export const applicationKeys = (sent: string): string =>
+  sent.length === 3 && /\[[A-DFH]$/.test(sent) ? sent.replace('\x1b[', '\x1bO') : sent;

@@ -4,29 +4,15 @@ import { listHostTools } from '../mini/host-tools.ts';
 import { createModel } from '../mini/model.ts';
 import { describeTool } from '../mini/tools.ts';
 import { work } from './loop.ts';
+import { instructionFile, variables } from './settings.ts';
 import { openTerminal } from './terminal.ts';
 import { createTools } from './tools.ts';
 
 /**
  * terminal: an agent that works by keystrokes in one terminal, as a person does. It runs inside the sandbox, reads its
- * instruction from a file and its settings from its own environment, and depends on no npm package.
+ * instruction from a file and its settings from its own environment, and depends on no npm package but xterm.js.
  */
 
-/** Names of the environment variables set by the host. */
-export const variables = {
-  baseUrl: 'OPENAI_BASE_URL',
-  secret: 'OPENAI_API_KEY',
-  workdir: 'TEMPER_WORKDIR',
-  maxTurns: 'TEMPER_MAX_TURNS',
-  /** The way in which the model is asked for commands: `text` or `tools`. */
-  commands: 'TEMPER_COMMANDS',
-  /** Optional: the address of the host tools. */
-  hostTools: 'TEMPER_HOST_TOOLS',
-  /** Optional: the longest wait after keystrokes. */
-  longestWaitSec: 'TEMPER_TOOL_TIMEOUT_SEC',
-} as const;
-
-export const instructionFile = '.temper-instruction.md';
 const defaultLongestWaitSec = 60;
 
 export async function main(environment: Readonly<Record<string, string | undefined>> = process.env): Promise<number> {

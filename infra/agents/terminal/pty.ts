@@ -2,7 +2,8 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { closeSync, constants, mkdtempSync, openSync, rmSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { join } from 'node:path';
-import type { Size } from './grid.ts';
+import type { Size } from './emulator.ts';
+import { until } from './until.ts';
 
 /** A shell at a terminal. */
 export interface Pty {
@@ -21,7 +22,8 @@ export interface PtyOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** A directory for files that exist only for a moment. */
   readonly directory: string;
-  readonly onData: (bytes: Buffer) => void;
+  /** Takes output. No more is read until the promise resolves. */
+  readonly onData: (bytes: Buffer) => Promise<void>;
   readonly onEnd: () => void;
 }
 
@@ -65,21 +67,26 @@ export function startPty({ size, workdir, environment, directory, onData, onEnd 
   let ended = false;
   const input = new Socket({ fd: ours.input, readable: false, writable: true });
   const output = new Socket({ fd: ours.output, readable: true, writable: false });
-  output.on('data', (bytes) => {
-    onData(bytes);
-    if (bytes.length < pause.bytes) return;
+  let taking = false;
+  let tookAt = 0;
+  output.on('data', async (bytes) => {
     output.pause();
-    setTimeout(() => output.resume(), pause.ms);
+    taking = true;
+    await onData(bytes);
+    taking = false;
+    tookAt = performance.now();
+    setTimeout(() => output.resume(), bytes.length < pause.bytes ? 0 : pause.ms);
   });
   const end = (): void => {
     if (ended) return;
     ended = true;
     input.destroy();
-    // What the shell wrote last may not have been read yet.
-    setTimeout(() => {
+    const endedAt = performance.now();
+    const isRead = () => !taking && performance.now() - Math.max(tookAt, endedAt) >= lastOutput.quietMs;
+    void until(isRead, lastOutput.mostMs).then(() => {
       output.destroy();
       onEnd();
-    }, lastOutputMs);
+    });
   };
   child.once('exit', end);
   child.once('error', end);
@@ -102,7 +109,8 @@ export function startPty({ size, workdir, environment, directory, onData, onEnd 
   };
 }
 
-const lastOutputMs = 50;
+/** The times in which the rest of the output is read after the shell has ended. Programs that it left may print without end. */
+const lastOutput = { quietMs: 50, mostMs: 5_000 } as const;
 
 /** Creates a function that says whether one more is allowed now, and counts it. */
 function createAllowance({ atOnce, perSec }: typeof answers): () => boolean {

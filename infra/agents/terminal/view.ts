@@ -1,5 +1,4 @@
-import type { Emulator } from './emulator.ts';
-import { type Line, textOfLine } from './grid.ts';
+import type { Emulator, Line } from './emulator.ts';
 
 /** The bytes of a terminal that the model sees at a time. The middle of a longer text is left out. */
 const shownBytes = 10_000;
@@ -10,61 +9,47 @@ const kept = { first: 200, newest: 1_000 } as const;
 export interface View {
   /** Keeps a line that has scrolled out of the screen. */
   keep(line: Line): void;
-  /** Returns the lines that were written since the last call, or the whole screen of a full-screen program. */
+  /** Returns the lines from the first one that changed since the last call, or the whole screen of a full-screen program. */
   show(terminal: Emulator): string;
-}
-
-interface KeptLine {
-  readonly text: string;
-  readonly continues: boolean;
 }
 
 export function createView(): View {
   /** The lines that scrolled out since the model last looked. */
-  let lines: KeptLine[] = [];
+  let gone: Line[] = [];
   let dropped = 0;
-  /** The number of lines that had scrolled out when the model last looked. */
-  let scrolled = 0;
-  /** The line that the cursor was in then, counted from the first of all lines. */
-  let seen = 0;
+  /** The screen as the model last saw it, down to the line of the cursor. */
+  let seen: readonly Line[] = [];
 
-  function newLines({ grid }: Emulator): string {
-    // Nothing above the screen that the model saw last can have changed.
-    const from = Math.min(seen, grid.takeTouched());
+  function newLines({ lines, cursor }: Emulator): string {
     const gap = dropped === 0 ? [] : [{ text: `[${dropped} lines were not kept]`, continues: false }];
-    const gone = [
-      ...lines.slice(from - scrolled, kept.first),
-      ...gap,
-      ...lines.slice(Math.max(kept.first, from - scrolled)),
-    ];
-    const onScreen = grid.lines.slice(Math.max(from - grid.scrolled, 0)).map(toText);
-    scrolled = grid.scrolled;
-    seen = scrolled + grid.cursor.row;
-    lines = [];
+    const now = [...gone.slice(0, kept.first), ...gap, ...gone.slice(kept.first), ...lines];
+    const changed = seen.findIndex(({ text }, row) => text !== now[row]?.text);
+    // The line of the cursor is shown again, because the output continues there.
+    const from = changed < 0 ? Math.max(seen.length - 1, 0) : changed;
+    seen = lines.slice(0, cursor.row + 1);
+    gone = [];
     dropped = 0;
-    return joined([...gone, ...onScreen]);
+    return joined(now.slice(from));
   }
 
   return {
     keep(line) {
-      lines.push(toText(line));
-      if (lines.length <= kept.first + 2 * kept.newest) return;
-      lines.splice(kept.first, kept.newest);
+      gone.push(line);
+      if (gone.length <= kept.first + 2 * kept.newest) return;
+      gone.splice(kept.first, kept.newest);
       dropped += kept.newest;
     },
     show(terminal) {
       if (!terminal.alternate) return shorten(newLines(terminal));
-      const { lines: all, cursor } = terminal.grid;
+      const { lines, cursor } = terminal;
       const place = `row ${cursor.row + 1}, column ${cursor.column + 1}`;
-      return shorten(`[the screen of a full-screen program, with the cursor in ${place}]\n${joined(all.map(toText))}`);
+      return shorten(`[the screen of a full-screen program, with the cursor in ${place}]\n${joined(lines)}`);
     },
   };
 }
 
-const toText = (line: Line): KeptLine => ({ text: textOfLine(line), continues: line.continues });
-
 /** The text of lines. A line that continues in the next one is joined with it. */
-const joined = (lines: readonly KeptLine[]): string =>
+const joined = (lines: readonly Line[]): string =>
   lines
     .map(({ text, continues }) => (continues ? text : `${text}\n`))
     .join('')

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { exits } from '../../../../infra/agents/mini/exits.ts';
 import { readKeys } from '../../../../infra/agents/terminal/keys.ts';
-import { instructionFile, main, variables } from '../../../../infra/agents/terminal/main.ts';
+import { main } from '../../../../infra/agents/terminal/main.ts';
+import { instructionFile, variables } from '../../../../infra/agents/terminal/settings.ts';
 import { openTerminal, type Terminal } from '../../../../infra/agents/terminal/terminal.ts';
 import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
 import { startTestGateway } from '../../../helpers/gateway/gateway.ts';
@@ -83,6 +84,14 @@ describe('a terminal', () => {
     assert.match(await type('q'), /[$#]$/);
   });
 
+  it('sends the cursor keys that a full-screen program knows', async () => {
+    const script =
+      "import curses;s=curses.initscr();s.keypad(True);s.addstr('ask');s.refresh();k=s.getch();curses.endwin();print(k==curses.KEY_UP)";
+    await writeFile(join(home, 'keys.py'), script);
+    await typeUntil('python3 keys.py\n', /ask/);
+    assert.match(await type('Up'), /^(?:.*\n)?True\n.*[$#]$/s);
+  });
+
   it('answers no more questions than programs ask that read the answers', async () => {
     const script = `import os, select, termios, tty
 before = termios.tcgetattr(0)
@@ -123,6 +132,7 @@ print('answered', got, 'bytes')`;
   it('opens a new shell after the end of one', async () => {
     assert.match(await type('exit\n'), /exit\n\n\[the shell has ended; the next keystrokes go to a new one\]$/);
     assert.match(await type('echo a""gain\n'), /\nagain\n.*[$#]$/);
+    assert.match(await type('seq 1 200000; exit\n'), /\n200000\n(?:exit\n)?\n\[the shell has ended/);
     // The shell of a full-screen program that ends with it.
     const last = await type("printf '\\033[?1049h\\033[5;9r'; exit\n");
     assert.match(last, /\[the shell has ended; the next keystrokes go to a new one\]$/);
