@@ -59,6 +59,12 @@ describe('readConfig', () => {
     assert.throws(() => readConfig(secret), /expected an address without credentials/);
   });
 
+  it('holds the calls of an agent for as long as another host may need to adopt it, unless a time is given', () => {
+    assert.equal(readConfig(environment).hostHoldMs, 600_000);
+    assert.equal(readConfig({ ...environment, TEMPER_HOST_LOST_AFTER: '30' }).hostHoldMs, 450_000);
+    assert.equal(readConfig({ ...environment, TEMPER_HOST_HOLD: '7' }).hostHoldMs, 7_000);
+  });
+
   it('makes the control worker a version only if both the deployment and the build are named', () => {
     const version = { TEMPER_DEPLOYMENT: 'temper', TEMPER_BUILD_ID: '0.5.0-abc' };
     assert.deepEqual(readConfig({ ...environment, ...version }).deployment, { name: 'temper', buildId: '0.5.0-abc' });
