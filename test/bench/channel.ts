@@ -1,13 +1,14 @@
 /**
- * Measures what a turn over a stream takes beside one over a mounted unix socket: the real relay and bridge in Docker containers,
- * the real gateway process, and an engine that answers at once. This process is the host's end. Run it on an idle machine.
+ * Measures what a turn over a stream takes beside one over a mounted unix socket: the real relay and bridge in Docker containers
+ * or Pods, the real gateway process, and an engine that answers at once. A Pod has no mounted socket, so its stream is compared
+ * with the socket of a container. This process is the host's end. Run it on an idle machine.
  */
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { channelVariable } from '../../infra/agents/relay/protocol.ts';
 import { throughRelay } from '../../infra/agents/relay.ts';
 import { createRuntime, runtimeTarget } from '../../infra/agents/runtime.ts';
@@ -15,11 +16,13 @@ import { createChannels } from '../../infra/gateway/channel/index.ts';
 import { secretOf } from '../../infra/gateway/secret.ts';
 import { loadModel } from '../../infra/kits/chat-tokens/index.ts';
 import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
-import type { ChannelKind, Sandbox, SandboxMount, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
+import { createKubernetesProvider } from '../../infra/sandbox/kubernetes/provider.ts';
+import type { ChannelKind, PutFiles, Sandbox, SandboxMount, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
 import { readConfigWith } from '../../infra/settings/config.ts';
 import { openStackId, openStackKeys } from '../../infra/stack.ts';
 import { createDirectory } from '../../infra/store/directory.ts';
 import { wholeNumber } from '../../workers/cli/stack/command.ts';
+import { treeOf } from '../helpers/sandbox/workspaces.ts';
 import { replyText } from './gateway/conversation.ts';
 import { type GatewayProcess, startGatewayProcess, startZeroEngine } from './gateway/process.ts';
 import { interruptible } from './interruptible.ts';
@@ -33,21 +36,37 @@ const rounds = 3;
 const replyBytes = 1_000;
 /** The time between two messages over a stream that is measured alone. */
 const pauseMs = 3;
-/** Turns at the start of each container, which are not counted: code that is not compiled yet. */
+/** Turns at the start of each sandbox, which are not counted: code that is not compiled yet. */
 const warmUpTurns = 50;
 const hourMs = 3_600_000;
+/** The place in a sandbox of the programs that measure. */
+const programsDirectory = '/workspace/bench';
 
 await new Command('npm run bench:channel --')
-  .description('Measures a turn over a stream beside one over a unix socket, in Docker. Run it on an idle machine.')
-  .option('--turns <n>', 'turns per container', wholeNumber(100, 90_000), 400)
-  .action(({ turns }) =>
+  .description(
+    'Measures a turn over a stream beside one over the unix socket of a container. Run it on an idle machine.',
+  )
+  .addOption(
+    new Option('--kind <kind>', 'sandboxes with the stream').choices(['docker', 'kubernetes']).default('docker'),
+  )
+  .option('--namespace <name>', 'namespace of the Pods', 'default')
+  .option('--programs <image>', 'image of programs for the Pods', 'temper-programs:test')
+  .option('--turns <n>', 'turns per sandbox', wholeNumber(100, 90_000), 400)
+  .action((options: Options) =>
     interruptible('stopping the gateway and removing the sandbox', (signal) =>
-      main(turns, AbortSignal.any([signal, AbortSignal.timeout(hourMs)])),
+      main(options, AbortSignal.any([signal, AbortSignal.timeout(hourMs)])),
     ),
   )
   .parseAsync();
 
-async function main(turns: number, signal: AbortSignal): Promise<void> {
+interface Options {
+  readonly kind: 'docker' | 'kubernetes';
+  readonly namespace: string;
+  readonly programs: string;
+  readonly turns: number;
+}
+
+async function main({ kind: streamed, turns, ...cluster }: Options, signal: AbortSignal): Promise<void> {
   const home = await mkdtemp(join(tmpdir(), 'temper-bench-'));
   const { tokens, stopTokenIds } = await loadModel(readConfigWith({}).modelDir);
   const engine = await startZeroEngine([...tokens.encode(replyText), ...stopTokenIds.slice(0, 1)]);
@@ -56,11 +75,15 @@ async function main(turns: number, signal: AbortSignal): Promise<void> {
   const id = await openStackId(config.paths, objects);
   const [key] = await openStackKeys(config, objects);
   const gateway = await startGatewayProcess(config);
-  const provider = createDockerProvider({ stack: id });
+  const docker = createDockerProvider({ stack: id });
+  const providers: Record<ChannelKind, SandboxProvider> = {
+    socket: docker,
+    stream: streamed === 'docker' ? docker : createKubernetesProvider({ stack: id, ...cluster, requests: 0.01 }),
+  };
   const runtime = await createRuntime({ cacheDir: config.cacheDir }).prepare();
-  const programs = { source: import.meta.dirname, target: '/bench', readOnly: true } as const;
-  const mounts: readonly SandboxMount[] = [{ ...runtime, readOnly: true }, programs];
-  const bench = { stack: id, gateway, provider, mounts, sockets: config.paths.gatewaySockets, signal };
+  const mounts: readonly SandboxMount[] = [{ ...runtime, readOnly: true }];
+  const files = [await clientFiles()];
+  const bench = { stack: id, gateway, providers, mounts, files, sockets: config.paths.gatewaySockets, signal };
   try {
     console.log('history    way        p50 ms   p99 ms   CPU ms of the host');
     for (const historyKb of historiesKb) {
@@ -83,22 +106,30 @@ async function main(turns: number, signal: AbortSignal): Promise<void> {
       const added = quantile(measured.stream.times, 0.5) - quantile(measured.socket.times, 0.5);
       const alone = quantile(echoed, 0.5);
       console.log(
-        `${historyKb} KB: a turn over the stream takes ${added.toFixed(2)} ms more, and Docker's stream alone ${alone.toFixed(2)} ms (p50)`,
+        `${historyKb} KB: a turn over the stream takes ${added.toFixed(2)} ms more, and the stream alone ${alone.toFixed(2)} ms (p50)`,
       );
     }
   } finally {
-    await provider.close();
+    for (const provider of new Set(Object.values(providers))) await provider.close();
     await gateway.close();
     await engine.close();
     await rm(home, { recursive: true, force: true });
   }
 }
 
+/** Reads the programs that run inside. */
+async function clientFiles(): Promise<PutFiles> {
+  const names = ['channel/client.ts', 'channel/exec-echo.ts', 'gateway/conversation.ts'];
+  const texts = names.map(async (name) => [name, await readFile(join(import.meta.dirname, name), 'utf8')] as const);
+  return { tree: treeOf(Object.fromEntries(await Promise.all(texts))), at: programsDirectory, owner: 'agent' };
+}
+
 interface Bench {
   readonly stack: string;
   readonly gateway: GatewayProcess;
-  readonly provider: SandboxProvider;
+  readonly providers: Readonly<Record<ChannelKind, SandboxProvider>>;
   readonly mounts: readonly SandboxMount[];
+  readonly files: readonly PutFiles[];
   readonly sockets: ReturnType<typeof readConfigWith>['paths']['gatewaySockets'];
   readonly signal: AbortSignal;
 }
@@ -116,14 +147,15 @@ interface Measured {
   cpuMs: number;
 }
 
-interface MeasuredContainer extends Measured {
+interface MeasuredSandbox extends Measured {
   /** The times of round trips over a stream that carries nothing but bytes. Empty for a socket. */
   readonly echoes: readonly number[];
 }
 
-/** Runs the client in a new container; returns its times, and the CPU time of this process. */
-async function measure(bench: Bench, { kind, session, secret, turns, historyKb }: Cell): Promise<MeasuredContainer> {
-  const { stack, gateway, provider, mounts, sockets, signal } = bench;
+/** Runs the client in a new sandbox; returns its times, and the CPU time of this process. */
+async function measure(bench: Bench, { kind, session, secret, turns, historyKb }: Cell): Promise<MeasuredSandbox> {
+  const { stack, gateway, providers, mounts, files, sockets, signal } = bench;
+  const provider = providers[kind];
   const expiresAtMs = Date.now() + hourMs;
   const sampling = { temperature: 1, topP: 1, topK: -1, maxTokensPerTurn: 64 };
   await gateway.control.open({ session, sampling, seed: 1, group: null, maxTurns: 100_000, expiresAt: expiresAtMs });
@@ -140,6 +172,7 @@ async function measure(bench: Bench, { kind, session, secret, turns, historyKb }
       pids: 256,
       workdir: '/workspace',
       mounts,
+      files,
       ...(gatewayDir !== null && { gatewayDir }),
     },
     signal,
@@ -147,7 +180,7 @@ async function measure(bench: Bench, { kind, session, secret, turns, historyKb }
   try {
     const client = [
       `${runtimeTarget}/bin/run`,
-      '/bench/channel/client.ts',
+      `${programsDirectory}/channel/client.ts`,
       address,
       turns + warmUpTurns,
       historyKb * 1024,
@@ -178,10 +211,10 @@ async function measureEcho(
   { turns, bytes }: { readonly turns: number; readonly bytes: number },
   signal: AbortSignal,
 ): Promise<readonly number[]> {
-  const args = ['/bench/channel/exec-echo.ts', String(bytes), String(replyBytes)];
+  const args = [`${programsDirectory}/channel/exec-echo.ts`, String(bytes), String(replyBytes)];
   const command = { account: 'agent', argv: [`${runtimeTarget}/bin/run`, ...args], env: {} } as const;
   const stream = await sandbox.openStream?.(command, signal);
-  if (stream === undefined) throw new Error('a Docker sandbox has no streams');
+  if (stream === undefined) throw new Error('expected the sandbox to have streams');
   const answers: AsyncIterator<Buffer> = stream[Symbol.asyncIterator]();
   const message = Buffer.alloc(bytes, 'x');
   const times: number[] = [];
