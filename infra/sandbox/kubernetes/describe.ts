@@ -20,7 +20,7 @@ export async function describeCluster(
     const server = cluster.config.getCurrentCluster()?.server;
     const place = `namespace ${settings.namespace} at ${server}`;
     if (missing.length > 0) {
-      const summary = `${place}: this account lacks the rights ${missing.join(', ')}; grant them with a Role`;
+      const summary = `${place}: this account lacks the rights ${missing.join(', ')}; grant them with a Role, or correct TEMPER_KUBERNETES_NAMESPACE`;
       return { ...common, ready: false, summary };
     }
     await tryPod(cluster, settings);
