@@ -7,7 +7,7 @@ import { createEgressProxy } from '../../infra/egress/proxy.ts';
 import type { EgressRow } from '../../infra/egress/rows.ts';
 import type { Held } from '../../infra/gateway/channel/hold.ts';
 import { createChannels, type Egress } from '../../infra/gateway/channel/index.ts';
-import type { EvaluationHost } from '../../infra/grading/evaluate.ts';
+import type { EvaluationHost } from '../../infra/grading/evaluation.ts';
 import type { NetworkedCommands } from '../../infra/grading/tests/test-network.ts';
 import type { ChannelKind, SandboxMount } from '../../infra/sandbox/sandbox.ts';
 import type { Store } from '../../infra/store/store.ts';

@@ -1,0 +1,101 @@
+import { rewardOf } from '../../workflows/algorithms/reward.ts';
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import type { Task } from '../../workflows/contracts/task.ts';
+import type { Verdict } from '../../workflows/contracts/verdict.ts';
+import { solutionsAnswer } from './answer.ts';
+import { emptyDiff } from './capture/capture-diff.ts';
+import type { Evaluation, EvaluationHost } from './evaluation.ts';
+import type { Judged } from './judge-diff.ts';
+import { judgeInFreshSandbox } from './judge-in-fresh-sandbox.ts';
+import { askedHosts, unreachedHosts } from './tests/unreached.ts';
+
+/**
+ * Throws NetworkUnavailable if the tests could not reach a host that the task allows, and the task's reference solution fails for
+ * it, too. That is the evidence, since the code under test may ask for any host. Returns false if the reference solution now
+ * reaches such a host, so that the tests should run again.
+ */
+export async function requireHosts(
+  host: EvaluationHost,
+  input: Evaluation,
+  { verdict }: Judged,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const lacking = await unreachedHosts(host.store, verdict);
+  if (lacking.length === 0 || input.files.solution.size === 0 || rewardOf(verdict, 'binary') === 1) return true;
+  // Tests that always ask for a host which they do without cost this once, and not once for each rollout.
+  const without = [solutionKey(input.task), 'without', ...lacking.toSorted()].join(' ');
+  if (host.solvable.has(without)) return true;
+  const reference = (await judgeReference(host, input, signal)).verdict;
+  const asked = await askedHosts(host.store, reference);
+  const still = asked.unreached.filter((one) => lacking.includes(one));
+  if (still.length === 0) return !asked.reached.some((one) => lacking.includes(one));
+  if (rewardOf(reference, 'binary') === 1) {
+    if (still.length === lacking.length) host.solvable.add(without);
+    return true;
+  }
+  throw new TemperFailure(
+    'NetworkUnavailable',
+    `the tests of task ${input.task.id} could not reach ${still.join(', ')} from this host, and could not with its reference solution either; check the network of this host, and whether these addresses still exist; the evaluation is retried`,
+  );
+}
+
+/** Names what is known of a task's reference solution, or of that of its step. */
+const solutionKey = ({ bundle, step = 1 }: Task): string => `${bundle.digest} ${step}`;
+
+/** Judges the task's reference solution in a fresh sandbox without the diff. */
+async function judgeReference(host: EvaluationHost, input: Evaluation, signal: AbortSignal): Promise<Judged> {
+  const diff = await emptyDiff(host.store, input.diff.baseCommit);
+  const solved = { ...input, files: solutionsAnswer(input.files), diff, solve: true };
+  return judgeInFreshSandbox(host, withoutSnapshot(solved), signal);
+}
+
+/**
+ * Returns a verdict, unless the task or the host is to blame for it, which only fresh sandboxes without the agent's work can
+ * tell. Throws InvalidReward and MissingProgram.
+ */
+export async function attribute(
+  host: EvaluationHost,
+  input: Evaluation,
+  { verdict, invalidReward, missing }: Judged,
+  signal: AbortSignal,
+): Promise<Verdict> {
+  if (missing.length > 0 && input.provider.programs === 'host') await requirePrograms(host, input, missing, signal);
+  if (invalidReward === null) return verdict;
+  // Agent code can make the tests write an invalid reward. Blame the task only if it also does so on an untouched workspace.
+  const diff = await emptyDiff(host.store, input.diff.baseCommit);
+  const untouched =
+    diff.patch.digest === input.diff.patch.digest
+      ? invalidReward
+      : (await judgeInFreshSandbox(host, withoutSnapshot({ ...input, diff }), signal)).invalidReward;
+  if (untouched === null) return verdict;
+  throw new TemperFailure(
+    'InvalidReward',
+    `${untouched}; they also write it over the untouched workspace, so correct the task's tests/test.sh`,
+  );
+}
+
+/**
+ * Throws MissingProgram if this host lacks a program that the tests report as missing. The report may come from the code under
+ * test, and a program may be the agent's to provide. So the evidence is the task's reference solution, in a fresh sandbox
+ * without the diff: it fails here, too, and its tests report the same program. Without a solution there is no such evidence.
+ */
+async function requirePrograms(
+  host: EvaluationHost,
+  input: Evaluation,
+  missing: readonly string[],
+  signal: AbortSignal,
+): Promise<void> {
+  const { task, files } = input;
+  const key = solutionKey(task);
+  if (files.solution.size === 0 || host.solvable.has(key)) return;
+  const reference = await judgeReference(host, input, signal);
+  if (rewardOf(reference.verdict, 'binary') === 1) host.solvable.add(key);
+  const lacking = missing.filter((name) => reference.missing.includes(name));
+  if (lacking.length === 0) return;
+  throw new TemperFailure(
+    'MissingProgram',
+    `the tests of task ${task.id} do not find ${lacking.join(', ')}, also with its reference solution: a local sandbox has this host's programs instead of those of the image ${task.image}; install what is missing on this host, or use a Docker sandbox`,
+  );
+}
+
+const withoutSnapshot = ({ snapshot: _, ...evaluation }: Evaluation): Evaluation => evaluation;

@@ -1,0 +1,52 @@
+import type { EvaluationRequest } from '../../workflows/contracts/evaluation.ts';
+import type { Task } from '../../workflows/contracts/task.ts';
+import type { BuildContext, ReportImage } from '../sandbox/image.ts';
+import type { Providers } from '../sandbox/index.ts';
+import type { PreparedSandbox } from '../sandbox/prepare-image.ts';
+import type { SandboxKind, SandboxMount, SandboxProvider } from '../sandbox/sandbox.ts';
+import type { SandboxOwner } from '../sandbox/sandbox-request.ts';
+import type { Beside, TaskService } from '../sandbox/service.ts';
+import type { Store } from '../store/store.ts';
+import type { GradedTask } from './task.ts';
+import type { TestNetwork } from './tests/test-network.ts';
+import type { VerdictCache } from './verdict-cache.ts';
+
+/** A graded task together with the content of its image. */
+type EvaluatedTask = GradedTask & {
+  readonly build: BuildContext | null;
+  readonly beside: Beside<TaskService> | null;
+};
+
+/** The parts of a host that an evaluation uses. */
+export interface EvaluationHost extends SandboxOwner {
+  readonly store: Store;
+  readonly verdicts: VerdictCache;
+  /** Tasks and steps whose reference solution is known to have the full reward on this host, also without which network hosts. */
+  readonly solvable: Set<string>;
+  readonly tasks: { open(task: Task): Promise<EvaluatedTask> };
+  readonly choose: Providers['choose'];
+  /** Runtimes that the tests need and the image lacks. */
+  evaluationMounts(kind: SandboxKind): Promise<readonly SandboxMount[]>;
+  /** PATH for commands in a sandbox of this kind; null keeps the sandbox's own. */
+  pathOf(kind: SandboxKind): string | null;
+  /** Opens the network of a task's tests; undefined if they get none. Throws UnsupportedTask if they need more than this host allows. */
+  testNetwork(
+    task: Task,
+    where: { readonly sandbox: string; readonly channels: SandboxProvider['channels'] },
+  ): Promise<TestNetwork | undefined>;
+}
+
+/** One activity attempt of an evaluation. */
+export interface EvaluationTry {
+  /** The number of the activity attempt, from 1. */
+  readonly number: number;
+  readonly report: ReportImage;
+}
+
+/** A diff to judge, with all that its fresh sandboxes are made of. */
+export interface Evaluation extends EvaluationRequest, EvaluationTry, PreparedSandbox {
+  readonly provider: SandboxProvider;
+  readonly files: EvaluatedTask;
+  /** Whether the reference solution is applied before the diff. */
+  readonly solve: boolean;
+}

@@ -1,0 +1,119 @@
+import type { EvaluationRequest } from '../../workflows/contracts/evaluation.ts';
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { evaluationSandboxName } from '../../workflows/contracts/ids.ts';
+import { evaluationMarginMs, preparationMs } from '../../workflows/contracts/stage-limits.ts';
+import { ensureSandbox } from '../sandbox/ensure-sandbox.ts';
+import { SandboxFailure, wasEndedInside } from '../sandbox/failure.ts';
+import { mergeMounts } from '../sandbox/mount.ts';
+import { sandboxSpec } from '../sandbox/sandbox-request.ts';
+import { withTimeLimit } from '../time-limit.ts';
+import { judgeArtifacts } from './artifacts/judge-artifacts.ts';
+import type { Evaluation, EvaluationHost } from './evaluation.ts';
+import { type Judged, judgeDiff, verdictOfEnded } from './judge-diff.ts';
+import { judgeSnapshot } from './snapshot/judge-snapshot.ts';
+import { solve } from './solve.ts';
+import { subjectOf } from './subject.ts';
+import { testDirectory } from './tests/run-logged-tests.ts';
+import { type TestNetwork, withNetwork } from './tests/test-network.ts';
+import { testAccount } from './tests/test-process.ts';
+import { prepareWorkspace, workspaceFiles } from './workspace/prepare-workspace.ts';
+
+/** Judges the diff or the snapshot in a sandbox that is removed afterwards. */
+export async function judgeInFreshSandbox(
+  host: EvaluationHost,
+  input: Evaluation,
+  signal: AbortSignal,
+): Promise<Judged> {
+  const { provider, timeoutMs, number } = input;
+  const nameOf = (activityAttempt: number): string =>
+    evaluationSandboxName(input.epoch, activityAttempt, input.task.step);
+  // Earlier activity attempts may have left half-made sandboxes.
+  for (let earlier = 1; earlier < number; earlier += 1) await provider.remove(nameOf(earlier));
+  const name = nameOf(number);
+  const limitMs = timeoutMs + preparationMs;
+  const late = new TemperFailure(
+    'EvaluationTimedOut',
+    `evaluation ${name} took longer than ${limitMs / 1000} s, so the host may be overloaded; the evaluation is retried`,
+  );
+  const network = await host.testNetwork(input.task, { sandbox: name, channels: provider.channels });
+  try {
+    const limited = { ...input, network };
+    const judged = await withTimeLimit({ limitMs, late }, (ending) => judge(host, limited, name, ending), signal);
+    return withNetwork(judged, await network?.end());
+  } catch (error) {
+    if (!(error instanceof SandboxFailure)) throw error;
+    if (!wasEndedInside(error)) throw retryable(error);
+    const ended = { task: input.files, diff: input.diff, subject: subjectOf(input) };
+    const verdict = await verdictOfEnded(host.store, ended, error.message);
+    return withNetwork({ verdict, invalidReward: null, missing: [] }, await network?.end());
+  } finally {
+    network?.close();
+    await provider.remove(name);
+    await network?.remove();
+  }
+}
+
+/** Makes the loss of an evaluation's sandbox retryable: the agent's work is safe in the store, so no rollout is lost. */
+function retryable(error: SandboxFailure): Error {
+  if (error.type !== 'SandboxLost' && error.type !== 'SandboxConflict') return error;
+  return new TemperFailure('SandboxUnavailable', `the evaluation lost its sandbox: ${error.message}`, { cause: error });
+}
+
+type NetworkedEvaluation = Evaluation & { readonly network: TestNetwork | undefined };
+
+async function judge(
+  host: EvaluationHost,
+  input: NetworkedEvaluation,
+  name: string,
+  signal: AbortSignal,
+): Promise<Judged> {
+  const { epoch, run, task, diff, snapshot, timeoutMs, provider, files, image, beside, network, report } = input;
+  const { workdir, diskMb } = task;
+  const spec = sandboxSpec(host, {
+    name,
+    epoch,
+    run,
+    task,
+    image,
+    beside,
+    purpose: 'evaluation',
+    sweep: false,
+    expiresAtMs: Date.now() + timeoutMs + evaluationMarginMs,
+    mounts: mergeMounts(await host.evaluationMounts(provider.kind), network?.mounts ?? []),
+    gatewayDir: null,
+    ...(network !== undefined && { channel: network.channel }),
+    files: [...workspaceFiles(files, workdir), ...testDirectory(files)],
+  });
+  const sandbox = await ensureSandbox(provider, { ...spec, report }, signal);
+  const path = host.pathOf(provider.kind);
+  const subject = subjectOf(input);
+  const judged = { task: files, diff, workdir, diskMb, timeoutMs, path, network: network?.commands, subject };
+  if (files.testImage !== null) {
+    network?.carry(sandbox, testAccount(files));
+    return judgeArtifacts(sandbox, host.store, { ...judged, artifacts: snapshot }, signal);
+  }
+  const { baseCommit } = await prepareWorkspace(
+    sandbox,
+    files,
+    { workdir, placed: true, keep: false, hiddenTests: true },
+    signal,
+  );
+  requireSameBase(input, baseCommit);
+  if (input.solve) await solve(sandbox, files, { workdir, path }, signal);
+  network?.carry(sandbox, testAccount(files));
+  return snapshot === undefined
+    ? judgeDiff(sandbox, host.store, judged, signal)
+    : judgeSnapshot(sandbox, host.store, { ...judged, snapshot }, signal);
+}
+
+/**
+ * Throws SetupFailed if the base commit differs from the agent's. The agent cannot cause that: its own base commit was made
+ * before it started, and this one in a fresh sandbox.
+ */
+function requireSameBase({ diff, task }: Pick<EvaluationRequest, 'diff' | 'task'>, baseCommit: string): void {
+  if (diff.baseCommit === baseCommit) return;
+  throw new TemperFailure(
+    'SetupFailed',
+    `the set-up of task ${task.id} produced different files than before: base commit ${diff.baseCommit} for the agent, ${baseCommit} for its evaluation; make it write nothing that changes, such as the time; a regrade with repaired tasks needs their workspace and set-up unchanged`,
+  );
+}
