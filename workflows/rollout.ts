@@ -60,17 +60,13 @@ export async function rollout(request: RolloutRequest): Promise<RolloutResult> {
   setHandler(stopSignal, stop, { description: 'cleans up and ends with this outcome: "stale" or "cancelled"' });
 
   let ending: Ending;
+  let cancelled: unknown = null;
   try {
     ending = await scope.run(() => perform({ input, progress, loss, meter }));
   } catch (error) {
     if (!isCancellation(error)) throw error;
     ending = { outcome: stopped ?? 'cancelled' };
-    if (stopped === null) {
-      countRollout(input, { ...ending, adoptions: progress.adoptions });
-      progress.finish({ outcome: ending.outcome, reward: null, failure: null, account: '' });
-      keepCost(costOf(meter, progress));
-      throw error;
-    }
+    if (stopped === null) cancelled = error;
   }
   countRollout(input, { ...ending, adoptions: progress.adoptions });
   progress.finish({
@@ -79,6 +75,10 @@ export async function rollout(request: RolloutRequest): Promise<RolloutResult> {
     failure: ending.failure ?? null,
     account: accountOf(ending),
   });
+  if (cancelled !== null) {
+    keepCost(costOf(meter, progress));
+    throw cancelled;
+  }
   return { ...toResult(input, taskName, progress, ending), cost: costOf(meter, progress) };
 }
 

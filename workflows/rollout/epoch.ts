@@ -1,9 +1,11 @@
 import { CancellationScope, log, patched, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
+import type { Placement } from '../../activities/interfaces/host.ts';
 import { cleanUpOn, images, placement, provisioningOn, sealingOn, sessionsOn } from '../activities.ts';
 import type { ModelUse, SandboxProvider } from '../contracts/cost.ts';
 import type { RolloutEpoch } from '../contracts/ids.ts';
 import type { StopReason } from '../contracts/outcome.ts';
 import { defaultPool } from '../contracts/policy.ts';
+import type { SandboxKind } from '../contracts/sandbox-kinds.ts';
 import { searchAttributes } from '../contracts/search-attributes.ts';
 import { type TraceSummary, trainAllBranches } from '../contracts/trace.ts';
 import type { EpochContext, Prepared, Produced } from './epoch-context.ts';
@@ -18,52 +20,27 @@ import { type Worked, workOnce } from './work-once.ts';
  * whatever happens; if even that fails, the reaper removes it when its lifetime is over.
  */
 export async function produce(context: EpochContext): Promise<Produced> {
-  const { input, resolved, epoch, progress, loss, meter } = context;
+  const { input, resolved, epoch, loss, meter } = context;
   const { task, usesModel } = resolved;
-  const { agent, sandbox } = input;
-  const prepared =
-    (task.imageFrom !== undefined || task.services !== undefined) && sandbox !== 'local'
-      ? await progress.stage('prepareImage', () => images.prepareImage({ task, agent, sandbox }))
-      : null;
-  const { host: placedOn, limitsCreations = false } = await progress.stage('placeRollout', () =>
-    placement(workflowInfo().priority, context.fewActivities).placeRollout({
-      epoch,
-      ...(prepared !== null && { image: prepared.image }),
-    }),
-  );
-  progress.host = placedOn;
-  loss.begin(placedOn);
-  if (context.fewActivities) upsertSearchAttributes([{ key: searchAttributes.host, value: placedOn }]);
+  const { host: placedOn, limitsCreations = false } = await place(context);
   const host = createEpochHost({ ...context, usesModel }, placedOn);
+  const sandbox = trackSandbox(context, host);
   let open = usesModel;
   // Only an agent, which is started in a provisioned sandbox, calls the model.
   let provisioned = false;
-  let provider: SandboxProvider = sandbox === 'auto' ? 'unknown' : sandbox;
-  const beganMs = Date.now();
-  let released = false;
-  const noteRelease = (): void => {
-    released = true;
-    meter.sandbox(provider, beganMs);
-  };
-  const releaseOnce = async (): Promise<void> => {
-    if (released) return;
-    // A host that comes back removes what it holds.
-    if (!loss.isLost(host.name)) await CancellationScope.nonCancellable(() => release(context, host.name));
-    noteRelease();
-  };
   try {
     const sandboxed = await prepare(context, host, limitsCreations);
     const { kind } = sandboxed;
-    provider = kind;
     provisioned = true;
+    sandbox.provisioned(kind);
     host.provisioned(kind);
     const worked = await letWork(context, host, { ...sandboxed, limitsCreations });
-    const { answer: known, end: ended, released: isReleased, ...work } = worked;
-    if (isReleased) noteRelease();
+    const { answer: known, end: ended, released, ...work } = worked;
+    if (released) sandbox.noteRelease();
     const seal = () => host.stage('sealTrace', () => sealingOn(host.name).sealTrace({ epoch }));
     const inPlace = isGradedInPlace(task);
     const sealed = usesModel ? seal() : Promise.resolve(null);
-    const [trace] = await both(sealed, inPlace ? Promise.resolve() : releaseOnce());
+    const [trace] = await both(sealed, inPlace ? Promise.resolve() : sandbox.release());
     open = false;
     if (trace !== null) meter.session(useOf(trace));
     const end = { ...ended, stop: stopWith(resolved.hostTools, trace, ended.stop) };
@@ -75,13 +52,58 @@ export async function produce(context: EpochContext): Promise<Produced> {
     const graded = await gradeInPlace(host, { input, task, epoch, kind, diff: work.diff, ...answer, timeoutMs });
     return { ...produced, graded };
   } finally {
-    await releaseOnce();
+    await sandbox.release();
     if (open) {
       const close = () => CancellationScope.nonCancellable(() => closeTrace(host.name, epoch));
       const use = loss.isLost(host.name) ? null : await close();
       if (provisioned) meter.session(use);
     }
   }
+}
+
+/** Prepares the image, if the task's sandboxes need one that the host must get, and waits for a host with a free slot. */
+async function place({ input, resolved, epoch, progress, loss, fewActivities }: EpochContext): Promise<Placement> {
+  const { task } = resolved;
+  const { agent, sandbox } = input;
+  const prepared =
+    (task.imageFrom !== undefined || task.services !== undefined) && sandbox !== 'local'
+      ? await progress.stage('prepareImage', () => images.prepareImage({ task, agent, sandbox }))
+      : null;
+  const placed = await progress.stage('placeRollout', () =>
+    placement(workflowInfo().priority, fewActivities).placeRollout({
+      epoch,
+      ...(prepared !== null && { image: prepared.image }),
+    }),
+  );
+  progress.host = placed.host;
+  loss.begin(placed.host);
+  if (fewActivities) upsertSearchAttributes([{ key: searchAttributes.host, value: placed.host }]);
+  return placed;
+}
+
+/** Counts what an epoch's sandbox costs from its placement on, and releases it once. */
+function trackSandbox(context: EpochContext, host: EpochHost) {
+  const { input, loss, meter } = context;
+  const beganMs = Date.now();
+  let provider: SandboxProvider = input.sandbox === 'auto' ? 'unknown' : input.sandbox;
+  let released = false;
+  function noteRelease(): void {
+    released = true;
+    meter.sandbox(provider, beganMs);
+  }
+  return {
+    provisioned(kind: SandboxKind): void {
+      provider = kind;
+    },
+    /** Notes that another stage has released it. */
+    noteRelease,
+    async release(): Promise<void> {
+      if (released) return;
+      // A host that comes back removes what it holds.
+      if (!loss.isLost(host.name)) await CancellationScope.nonCancellable(() => release(context, host.name));
+      noteRelease();
+    },
+  };
 }
 
 /** Lets an agent work at the task, or one at each of its steps. */
