@@ -33,10 +33,11 @@ export async function evaluationSweep(request: SweepRequest, carried?: SweepStat
   const sweep = createSweep(input, carried ?? null);
   const { tally, view } = sweep;
   setHandler(sweepStatusQuery, () => view.status(), { description: 'attempts ended, counted and left out' });
-  handlePause(tally, 'rollout');
-  handleBudget(tally, () => {
+  const changed = (): void => {
     tally.changes += 1;
-  });
+  };
+  handlePause(tally, { what: 'rollout', changed });
+  handleBudget(tally, changed);
   try {
     if (carried === undefined) {
       view.show();

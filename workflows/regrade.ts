@@ -43,7 +43,10 @@ export async function regrade(request: RegradeRequest, carried?: RegradeCarried)
   const view = createRegradeView(input, tally);
   const all: Regrade = { input, tally, view };
   setHandler(regradeStatusQuery, () => view.status(), { description: 'rollouts graded again, changed and left out' });
-  handlePause(tally, 'evaluation');
+  const changed = (): void => {
+    tally.changes += 1;
+  };
+  handlePause(tally, { what: 'evaluation', changed });
   try {
     if (carried === undefined) {
       view.show();

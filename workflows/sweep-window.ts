@@ -46,9 +46,15 @@ export async function sweepWindow(request: SweepWindowRequest, carried?: SweepSt
     show: reports.sendIfChanged,
     continueAsNew: () => continueInNewest<typeof sweepWindow>(request, { ...tally.state(), resumes }),
   };
-  handlePause(tally, 'rollout', (known, budget) => {
-    resumes = known ?? resumes;
-    tally.budget = budget ?? tally.budget;
+  handlePause(tally, {
+    what: 'rollout',
+    changed() {
+      tally.changes += 1;
+    },
+    onResume(known, budget) {
+      resumes = known ?? resumes;
+      tally.budget = budget ?? tally.budget;
+    },
   });
   try {
     await makeAttempts(attempts);

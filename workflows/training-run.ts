@@ -12,7 +12,7 @@ import { reconcileEvery } from './activity-options.ts';
 import { admissible } from './algorithms/staleness.ts';
 import type { GroupSummary } from './contracts/group.ts';
 import { parseInput } from './contracts/input.ts';
-import { groupDoneSignal, pauseSignal, resumeSignal, runStatusQuery } from './contracts/messages.ts';
+import { groupDoneSignal, runStatusQuery } from './contracts/messages.ts';
 import { type RunInput, type RunRequest, type RunState, type RunStatus, runInput } from './contracts/run.ts';
 import { withinBudget } from './run/budget.ts';
 import { cancelGroups, reconcile, startGroup } from './run/groups.ts';
@@ -21,6 +21,7 @@ import { createRunTally, type RunTally } from './run/tally.ts';
 import { createRunView, type RunView } from './run/view.ts';
 import { handleBudget } from './shared/budget.ts';
 import { continueInNewest, shouldContinue } from './shared/continue.ts';
+import { handlePause } from './shared/pause.ts';
 
 /** The largest number of groups in flight: the server allows a workflow 2,000 children. */
 const groupsInFlight = 1_500;
@@ -69,19 +70,7 @@ function handleMessages({ tally, view }: Run): void {
   };
   setHandler(groupDoneSignal, groupDone, { description: 'sent by the groups of this run, not by hand' });
   handleBudget(tally, view.show);
-  const pause = (reason?: string, when?: 'unless-paused'): void => {
-    if (when === 'unless-paused' && tally.pausedBecause !== null) return;
-    tally.pausedBecause = reason ?? 'paused by hand';
-    view.show();
-  };
-  setHandler(pauseSignal, pause, { description: 'starts no group and no step; what runs continues; takes a reason' });
-  const resume = (onlyIf?: string): void => {
-    if (onlyIf !== undefined && onlyIf !== tally.pausedBecause) return;
-    tally.pausedBecause = null;
-    tally.watch.forget();
-    view.show();
-  };
-  setHandler(resumeSignal, resume, { description: 'continues after a pause, also after one of its own' });
+  handlePause(tally, { what: 'group and no step', changed: view.show });
 }
 
 async function prepare({ input, tally, view }: Run): Promise<void> {

@@ -17,6 +17,8 @@ import { createUnsavedRows, type UnsavedRows } from '../shared/unsaved-rows.ts';
  * Temporal.
  */
 export interface RegradeTally extends Pausable {
+  /** The number of changes that the workflow waits for. */
+  changes: number;
   readonly startedAt: number;
   /** The rollouts in flight, by their numbers in the list. */
   readonly inFlight: ReadonlySet<number>;

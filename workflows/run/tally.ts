@@ -9,6 +9,7 @@ import type { GroupSummary } from '../contracts/group.ts';
 import { type Count, type Fate, fates, type Outcome, outcomes, zeroCount } from '../contracts/outcome.ts';
 import type { RunInput, RunState, StepPlan, StepResult } from '../contracts/run.ts';
 import { createOutcomeWatch, type OutcomeWatch } from '../shared/outcome-watch.ts';
+import type { Pausable } from '../shared/pause.ts';
 
 const rewardsKept = 50;
 
@@ -16,12 +17,11 @@ const rewardsKept = 50;
  * The bookkeeping of a run. Every group that it started is in flight, ready, in the step in progress, or has one fate, so
  * the sums always match. It is plain data and rules, without Temporal.
  */
-export interface RunTally {
+export interface RunTally extends Pausable {
   readonly groupsStarted: number;
   /** The number of finished steps. */
   readonly step: number;
   readonly policyVersion: number;
-  pausedBecause: string | null;
   /** The number of groups that ended without a report since the last reconciliation. */
   missing: number;
   /** The groups in flight, by number, with the policy version at admission. */
@@ -36,7 +36,6 @@ export interface RunTally {
   readonly cost: RunCost;
   budget: Budget;
   readonly recentRewards: readonly number[];
-  readonly watch: OutcomeWatch;
   /** Counts the time of the trainer since then. */
   addTrainerTime(sinceMs: number): void;
   /** Admits the next group and returns its number, which is never used again. */

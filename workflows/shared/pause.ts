@@ -6,31 +6,31 @@ import type { OutcomeWatch } from './outcome-watch.ts';
 /** The part of a tally that a pause and a resume change. */
 export interface Pausable {
   pausedBecause: string | null;
-  changes: number;
   readonly watch: OutcomeWatch;
 }
 
-/**
- * Handles the signals `pause` and `resume`. `what` names the work that is not started during a pause, for the UI. `onResume`
- * receives what a sweep tells its windows, if the sweep sent the signal.
- */
-export function handlePause(
-  tally: Pausable,
-  what: string,
-  onResume: (resumes?: number, budget?: Budget) => void = () => {},
-): void {
+interface PauseHandling {
+  /** The work that is not started during a pause, for the UI. */
+  readonly what: string;
+  changed(): void;
+  /** Receives what a sweep tells its windows, if the sweep sent the signal. */
+  onResume?(resumes?: number, budget?: Budget): void;
+}
+
+/** Handles the signals `pause` and `resume`. */
+export function handlePause(tally: Pausable, { what, changed, onResume }: PauseHandling): void {
   const pause = (reason?: string, when?: 'unless-paused'): void => {
     if (when === 'unless-paused' && tally.pausedBecause !== null) return;
     tally.pausedBecause = reason ?? 'paused by hand';
-    tally.changes += 1;
+    changed();
   };
-  setHandler(pauseSignal, pause, { description: `starts no ${what}; those in flight continue; takes a reason` });
+  setHandler(pauseSignal, pause, { description: `starts no ${what}; what runs continues; takes a reason` });
   const resume = (onlyIf?: string | null, resumes?: number, budget?: Budget): void => {
     if (onlyIf != null && onlyIf !== tally.pausedBecause) return;
     tally.pausedBecause = null;
     tally.watch.forget();
-    tally.changes += 1;
-    onResume(resumes, budget);
+    changed();
+    onResume?.(resumes, budget);
   };
   setHandler(resumeSignal, resume, { description: 'continues after a pause, also after one of its own' });
 }

@@ -18,6 +18,8 @@ export type NumberedAttempt = readonly [number: number, retry: number];
  * data and rules, without Temporal.
  */
 export interface SweepTally extends Pausable {
+  /** The number of changes that the workflow waits for. */
+  changes: number;
   readonly startedAt: number;
   budget: Budget;
   /** The attempts in flight, by number, with their retry. */

@@ -165,7 +165,7 @@ interface Handlers {
 
 function handleSignals({ pause, resume, arrive }: Handlers): void {
   setHandler(pauseSignal, (reason) => pause(reason ?? 'paused by hand'), {
-    description: 'starts no rollout; those in flight continue; takes a reason',
+    description: 'starts no rollout; what runs continues; takes a reason',
   });
   setHandler(resumeSignal, resume, { description: 'continues after a pause, also after one of its own' });
   setHandler(windowReportSignal, arrive, { description: 'sent by the windows of this sweep, not by hand' });
