@@ -32,7 +32,7 @@ export function reportAdmission(
 }
 
 /** Formats the reason why a host takes no rollouts. */
-export function shortageText({ resource, free, needed, limit }: Shortage): string {
+function shortageText({ resource, free, needed, limit }: Shortage): string {
   const unit = resource === 'memory' || resource === 'disk' ? ' MB' : '';
   const amounts = `${free.toLocaleString('en')}${unit} of ${resource} are free and ${needed.toLocaleString('en')}${unit} needed`;
   return `takes no new rollouts: ${amounts} (${limit}); they wait at the server`;

@@ -10,7 +10,7 @@ export interface Backoff {
   readonly steadyMs: number;
 }
 
-export const defaultBackoff: Backoff = { firstMs: 200, capMs: 10_000, steadyMs: 30_000 };
+const defaultBackoff: Backoff = { firstMs: 200, capMs: 10_000, steadyMs: 30_000 };
 
 /** A part that is restarted whenever its process ends, until `stop`. */
 export interface SupervisedPart {

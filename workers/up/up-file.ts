@@ -7,7 +7,7 @@ import { type PartName, type PartStatus, partKinds, partStates } from './part.ts
 
 const storedIdentity = z.object({ pid: z.int(), startedAt: z.string() });
 
-export const stackStates = ['starting', 'running', 'stopping'] as const;
+const stackStates = ['starting', 'running', 'stopping'] as const;
 export type StackState = (typeof stackStates)[number];
 
 const partName = new RegExp(`^(${partKinds.join('|')}|gateway-\\d+)$`);

@@ -4,7 +4,7 @@ import { z } from 'zod';
  * The report of the activity `awaitAgent` in its heartbeats and failures: which of its two stages is in progress. The time at
  * which the agent was started is the beginning of its time limit, also for later activity attempts.
  */
-export const agentProgress = z.discriminatedUnion('stage', [
+const agentProgress = z.discriminatedUnion('stage', [
   z.object({ stage: z.literal('startAgent') }),
   z.object({ stage: z.literal('awaitAgent'), startedAtMs: z.number() }),
 ]);

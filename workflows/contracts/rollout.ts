@@ -120,7 +120,7 @@ export const rolloutSettings = z.strictObject({
 export type RolloutSettings = z.output<typeof rolloutSettings>;
 
 /** The run whose policy samples: its workflow id, or what a sweep has made of it. */
-export const policyOf = z.union([text('the workflow id of a run'), policyRef], {
+const policyOf = z.union([text('the workflow id of a run'), policyRef], {
   error: 'expected the workflow id of a run',
 });
 
@@ -135,7 +135,6 @@ export const membership = z.strictObject({
   admittedVersion: versionNumber.describe('The policy version when the group was admitted.'),
   pool: poolName.optional().describe('The pool of engines that serves the policy of the run. Default: `default`.'),
 });
-export type Membership = z.output<typeof membership>;
 
 export const rolloutInput = z
   .strictObject({

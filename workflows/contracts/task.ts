@@ -12,7 +12,7 @@ export const mostGpus = 64;
 export const mostTaskSteps = 40;
 
 /** The part of a task's step by which a workflow decides. */
-export const taskStep = z.strictObject({
+const taskStep = z.strictObject({
   name: text('the name of a step').max(64).describe('The name of the step and of its directory.'),
   agentTimeoutSec: z
     .exactOptional(number(1, 1_000_000, 'seconds'))

@@ -49,7 +49,7 @@ export interface UpstreamTurn {
 }
 
 /** The purpose of a branch, judged by what its requests hold. */
-export const branchKinds = ['main', 'side', 'sub-agent', 'compaction', 'fork'] as const;
+const branchKinds = ['main', 'side', 'sub-agent', 'compaction', 'fork'] as const;
 export type BranchKind = (typeof branchKinds)[number];
 
 /** One sentence on each kind of branch. */

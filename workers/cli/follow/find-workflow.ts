@@ -6,7 +6,7 @@ import {
 } from '@temporalio/client';
 
 /** Kinds of workflow that a user may name in a command. */
-export const workflowKinds = ['rollout', 'group', 'trainingRun', 'trainingStep', 'evaluationSweep', 'regrade'] as const;
+const workflowKinds = ['rollout', 'group', 'trainingRun', 'trainingStep', 'evaluationSweep', 'regrade'] as const;
 export type WorkflowKind = (typeof workflowKinds)[number];
 
 export interface FoundWorkflow {

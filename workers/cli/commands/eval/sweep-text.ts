@@ -86,13 +86,13 @@ function leftOutTable(rows: SweepReport['leftOut']): string {
 }
 
 /** Names the agent of a sweep, with its options. */
-export function agentText({ input }: Pick<SweepReport, 'input'>): string {
+function agentText({ input }: Pick<SweepReport, 'input'>): string {
   const { agent, agentOptions = {} } = input.settings;
   return Object.keys(agentOptions).length === 0 ? agent : `${agent} ${JSON.stringify(agentOptions)}`;
 }
 
 /** Names what a sweep evaluated; null if its agent calls no model. */
-export function evaluatedText({ run, result }: Pick<SweepReport, 'run' | 'result'>): string | null {
+function evaluatedText({ run, result }: Pick<SweepReport, 'run' | 'result'>): string | null {
   const { policyVersion, upstream } = result;
   if (upstream !== undefined) return `upstream ${upstream.name} (${upstream.model})`;
   return policyVersion === null ? null : `policy version ${policyVersion}${run === null ? '' : ` of ${run}`}`;

@@ -95,7 +95,7 @@ function duration(leastMs: number): (value: string) => number {
   };
 }
 
-export function durationText(ms: number): string {
+function durationText(ms: number): string {
   const [unit, size] = Object.entries(unitMs).findLast(([, one]) => ms % one === 0) ?? ['s', unitMs.s];
   return `${ms / size}${unit}`;
 }
