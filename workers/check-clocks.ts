@@ -1,32 +1,15 @@
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
 import { mostSkewMs, namedSkewMs } from '../infra/hosts/clocks.ts';
 import type { SharedState } from '../infra/store/shared-state.ts';
+import { lastPolls, type PollClient } from '../infra/temporal/pollers.ts';
 import { hostQueue } from '../workflows/contracts/queues.ts';
 
-/** The value of `temporal.api.enums.v1.TaskQueueType` for activities. */
-const activityQueue = 2;
 const lookEveryMs = 1_000;
 /** The server gives times of polls in whole seconds. */
 const slackMs = 1_000;
 const subject = 'clock';
-
-/** The part of a client that tells when a worker polled last. */
-interface PollClient {
-  readonly options: Pick<Client['options'], 'namespace'>;
-  readonly connection: { readonly workflowService: { describeTaskQueue(of: object): Promise<Polled> } };
-}
-
-interface Polled {
-  readonly pollers?: readonly Poller[] | null;
-}
-
-interface Poller {
-  readonly identity?: string | null;
-  readonly lastAccessTime?: { readonly seconds?: { toString(): string } | null } | null;
-}
 
 interface Clocks {
   readonly client: PollClient;
@@ -85,11 +68,6 @@ export async function skewOfServer(
 
 /** Returns the time, by the server's clock, of this process's last poll; null if it knows none. */
 async function lastPoll(client: PollClient, host: string): Promise<number | null> {
-  const { pollers } = await client.connection.workflowService.describeTaskQueue({
-    namespace: client.options.namespace,
-    taskQueue: { name: hostQueue(host) },
-    taskQueueType: activityQueue,
-  });
-  const own = pollers?.find(({ identity }) => identity === `${process.pid}@${hostname()}`);
-  return own === undefined ? null : Number(own.lastAccessTime?.seconds ?? 0) * 1000;
+  const polls = await lastPolls(client, hostQueue(host), 'activity');
+  return polls.find(({ identity }) => identity === `${process.pid}@${hostname()}`)?.atMs ?? null;
 }

@@ -5,14 +5,13 @@ import { z } from 'zod';
 import { declareLost } from '../../infra/hosts/orders.ts';
 import { tokenOf } from '../../infra/hosts/token.ts';
 import type { HostRecord, Hosts } from '../../infra/store/hosts.ts';
+import { lastPolls } from '../../infra/temporal/pollers.ts';
 import { tellHostLost } from '../../infra/temporal/tell-host-lost.ts';
 import { hostQueue } from '../../workflows/contracts/queues.ts';
 import { atBoundary } from '../boundary.ts';
 import type { ControlActivities } from '../interfaces/control.ts';
 import { spread } from '../retry-delay.ts';
 
-/** The value of `temporal.api.enums.v1.TaskQueueType` for activities. */
-const activityQueue = 2;
 /** The time since the last poll within which a host counts as alive. A worker polls at least once a minute; the server lists a poller for five minutes. */
 const aliveWithinMs = 90_000;
 /** The number of looks at a host until it counts as lost, and the most of one inspection. The retry policy allows for more. */
@@ -130,13 +129,8 @@ const hasPolled = (lastSeenMs: number | null): boolean =>
 
 /** Returns the time at which a worker of the host polled last; null if the server remembers none. */
 async function lastPoll(client: Client, host: string): Promise<number | null> {
-  const { pollers } = await client.connection.workflowService.describeTaskQueue({
-    namespace: client.options.namespace,
-    taskQueue: { name: hostQueue(host) },
-    taskQueueType: activityQueue,
-  });
-  const times = (pollers ?? []).map(({ lastAccessTime }) => Number(lastAccessTime?.seconds ?? 0) * 1000);
-  return times.length === 0 ? null : Math.max(...times);
+  const polls = await lastPolls(client, hostQueue(host), 'activity');
+  return polls.length === 0 ? null : Math.max(...polls.map(({ atMs }) => atMs));
 }
 
 /** Adds what this attempt sees to what those before it have seen. */

@@ -1,14 +1,12 @@
 import type { Client } from '@temporalio/client';
-
-/** The server's number for the kind of task queue that holds activities. */
-const activityQueue = 2;
+import { queueKinds } from './pollers.ts';
 
 /** Returns about how many activities wait in a task queue. */
 export async function backlogOf(client: Pick<Client, 'connection' | 'options'>, queue: string): Promise<number> {
   const { stats } = await client.connection.workflowService.describeTaskQueue({
     namespace: client.options.namespace,
     taskQueue: { name: queue },
-    taskQueueType: activityQueue,
+    taskQueueType: queueKinds.activity,
     reportStats: true,
   });
   return Number(stats?.approximateBacklogCount ?? 0);

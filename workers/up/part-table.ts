@@ -5,9 +5,10 @@ import { gatewayNames, socketOf } from '../../infra/gateway/sockets.ts';
 import { untilListens } from '../../infra/process/listens.ts';
 import type { Config } from '../../infra/settings/config.ts';
 import { configuredTarget } from '../../infra/temporal/connection.ts';
+import type { QueueKind } from '../../infra/temporal/pollers.ts';
 import { controlQueue, hostQueue, trainerQueue } from '../../workflows/contracts/queues.ts';
 import type { Part, PartKind, PartName } from './part.ts';
-import { type QueueKind, untilHttpAnswers, untilPolled, untilSocketAnswers } from './ready.ts';
+import { untilHttpAnswers, untilPolled, untilSocketAnswers } from './ready.ts';
 import { type SpawnedPart, spawnedPart } from './spawned-part.ts';
 import { temporalPart } from './temporal-part.ts';
 

@@ -23,7 +23,7 @@ export function reapCommand(): Command {
 
 async function reap(options: ReapOptions): Promise<void> {
   const { openStackClient } = await import('../stack/stack-client.ts');
-  const { pollers } = await import('../../up/ready.ts');
+  const { pollers } = await import('../../../infra/temporal/pollers.ts');
   const stack = await openStackClient(await runningConfigOf(options));
   try {
     const host = options.host ?? stack.config.host;

@@ -4,11 +4,11 @@ import { isRunning, processIdentity } from '../../../infra/process/process-ident
 import { type Hold, tryHoldAlone, tryUse } from '../../../infra/process/use-lock.ts';
 import type { Config } from '../../../infra/settings/config.ts';
 import { configuredTarget } from '../../../infra/temporal/connection.ts';
+import { pollers } from '../../../infra/temporal/pollers.ts';
 import { controlQueue } from '../../../workflows/contracts/queues.ts';
 import { AlreadyUp } from '../../up/claim-home.ts';
 import { neededParts } from '../../up/part-table.ts';
 import { isFree, portsOf, withFreePorts } from '../../up/ports.ts';
-import { pollers } from '../../up/ready.ts';
 import { type RunningStack, startStack } from '../../up/start-stack.ts';
 import { isUp, readUpFile } from '../../up/up-file.ts';
 import { note } from '../text/output.ts';

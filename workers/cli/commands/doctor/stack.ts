@@ -3,10 +3,11 @@ import { createEngines } from '../../../../infra/engine/index.ts';
 import { controlSockets } from '../../../../infra/gateway/sockets.ts';
 import type { Config } from '../../../../infra/settings/config.ts';
 import { configuredTarget, connectClient } from '../../../../infra/temporal/connection.ts';
+import { pollers, type QueueKind } from '../../../../infra/temporal/pollers.ts';
 import { temporalTarget } from '../../../../infra/temporal/temporal-target.ts';
 import { errorMessage } from '../../../../workflows/contracts/error-message.ts';
 import { controlQueue, hostQueue, trainerQueue } from '../../../../workflows/contracts/queues.ts';
-import { pollers, type QueueKind, socketAnswers } from '../../../up/ready.ts';
+import { socketAnswers } from '../../../up/ready.ts';
 import { isUp, readUpFile, type UpFile } from '../../../up/up-file.ts';
 import { type Check, missing, ok, type RunChecks, warn } from './checks.ts';
 
