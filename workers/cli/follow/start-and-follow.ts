@@ -4,6 +4,7 @@ import { type HomeOption, runningConfigOf } from '../stack/command.ts';
 import type { StackClient } from '../stack/stack-client.ts';
 import { Interrupted } from '../text/errors.ts';
 import { live, note, print, printJson } from '../text/output.ts';
+import { cancelWhenAborted } from './cancel-when-aborted.ts';
 import { onInterrupt } from './interrupt.ts';
 import { timestampedId } from './start-workflow.ts';
 import { workflowEnd } from './workflow-end.ts';
@@ -57,9 +58,7 @@ export async function startAndFollow<Handle extends WorkflowHandleWithFirstExecu
       return;
     }
     interrupt.remains(() => `${id} continues; cancel it with \`temper cancel ${id}\``);
-    const cancel = (): void => void handle.cancel().catch(() => undefined); // it may have ended just now
-    if (interrupt.signal.aborted) cancel();
-    interrupt.signal.addEventListener('abort', cancel, { once: true });
+    cancelWhenAborted(handle, interrupt.signal);
     await followUntilEnded(handle, () => progress(handle));
     await report(stack, id);
     if (interrupt.signal.aborted) throw new Interrupted(`interrupted: ${id} was cancelled, ${cleanedUp}`);

@@ -8,6 +8,7 @@ import { pauseSignal, resumeSignal, runStatusQuery } from '../../../../workflows
 import type { RunRequest } from '../../../../workflows/contracts/run.ts';
 import type { SandboxChoice } from '../../../../workflows/contracts/sandbox-kinds.ts';
 import type { SweepRequest, SweepResult } from '../../../../workflows/contracts/sweep.ts';
+import { cancelWhenAborted } from '../../follow/cancel-when-aborted.ts';
 import { startRun, startSweep } from '../../follow/start-workflow.ts';
 import type { HomeOption } from '../../stack/command.ts';
 import type { StackClient } from '../../stack/stack-client.ts';
@@ -44,7 +45,7 @@ export async function runDemo(stack: StackClient, demo: Demo, out: string, signa
 
   note('\nwarm-up: training a policy that makes valid edits, most of them wrong');
   const handle = await startRun(stack.client, run, request);
-  const cancelled = whenAborted(signal, () => handle.cancel());
+  const release = cancelWhenAborted(handle, signal);
   try {
     // The signal arrives long before the policy is prepared, so that the run waits before its first group.
     await handle.signal(pauseSignal, 'evaluating on held-out tasks before the first step');
@@ -73,7 +74,7 @@ export async function runDemo(stack: StackClient, demo: Demo, out: string, signa
     await endRun(handle);
     throw signal.aborted ? signal.reason : error;
   } finally {
-    cancelled.release();
+    release();
     live('');
   }
 }
@@ -130,20 +131,12 @@ async function evaluate(
   signal: AbortSignal,
 ): Promise<SweepResult> {
   const handle = await startSweep(client, id, request);
-  const cancelled = whenAborted(signal, () => handle.cancel());
+  const release = cancelWhenAborted(handle, signal);
   try {
     return await handle.result();
   } finally {
-    cancelled.release();
+    release();
   }
-}
-
-function whenAborted(signal: AbortSignal, work: () => Promise<unknown>) {
-  // The workflow may have ended just now; then its result says how.
-  const run = (): void => void work().catch(() => undefined);
-  if (signal.aborted) run();
-  else signal.addEventListener('abort', run, { once: true });
-  return { release: () => signal.removeEventListener('abort', run) };
 }
 
 const reward = ({ meanReward, outcomes }: SweepResult): string =>

@@ -6,6 +6,7 @@ import type { RolloutRequest } from '../../../../workflows/contracts/rollout.ts'
 import { searchAttributes } from '../../../../workflows/contracts/search-attributes.ts';
 import type { ResolvedTask } from '../../../../workflows/contracts/task.ts';
 import type { rollout } from '../../../../workflows/index.ts';
+import { cancelWhenAborted } from '../../follow/cancel-when-aborted.ts';
 import { workflowEnd } from '../../follow/workflow-end.ts';
 import { type RolloutRow, rowOf, rowWithoutResult } from './rollout-row.ts';
 
@@ -72,12 +73,7 @@ export async function followRollout(
   { task, agent }: Pick<RolloutRow, 'task' | 'agent'>,
   signal: AbortSignal,
 ): Promise<RolloutRow> {
-  const cancel = (): void => {
-    // The rollout may have ended just now; then its result says how.
-    handle.cancel().catch(() => undefined);
-  };
-  if (signal.aborted) cancel();
-  signal.addEventListener('abort', cancel, { once: true });
+  const release = cancelWhenAborted(handle, signal);
   try {
     return rowOf(await handle.result());
   } catch (error) {
@@ -87,6 +83,6 @@ export async function followRollout(
     const failure = { type: end.kind, message: end.message };
     return rowWithoutResult({ rollout: handle.workflowId, task, agent, outcome, failure });
   } finally {
-    signal.removeEventListener('abort', cancel);
+    release();
   }
 }
