@@ -211,7 +211,7 @@ export async function openHost(
     admission,
     intake,
     slots: createSlots(config.capacity, { admission, intake }),
-    // Half of it, so that a pass of retention sees the reference of a rollout that has just used one.
+    // Half of the grace, so that a pass of retention sees the reference of a rollout that has just used one.
     results: createKeptResults(config.paths.results, blobGraceMs / 2),
     tasks: createTasks({
       store: blobs,

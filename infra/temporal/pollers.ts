@@ -24,7 +24,7 @@ interface Polled {
 /** The last poll of a worker. */
 export interface Poll {
   readonly identity: string;
-  /** Its time by the server's clock, which the server gives in whole seconds. */
+  /** The time of the poll by the server's clock, in whole seconds. */
   readonly atMs: number;
 }
 
