@@ -5,11 +5,18 @@ import { z } from 'zod';
 import { errorMessage } from '../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../workflows/contracts/failures.ts';
 
+/** Describes why a module cannot be loaded. What temper exports to modules is built, which a checkout is not at first. */
+export function loadProblem(cause: unknown): string {
+  const message = errorMessage(cause);
+  const build = /dist\/infra\/exported/.test(message) ? '; in a checkout of temper, run `npm run build` first' : '';
+  return `it cannot be loaded (${message})${build}`;
+}
+
 /** Imports the default export of a module that the operator names: an absolute path, or a package. Throws an Error that says what is wrong. */
 export async function loadModule(from: string, expected: string): Promise<unknown> {
   const imported: unknown = await import(locate(from)).catch((cause: unknown) => {
     throw new Error(
-      `it cannot be loaded (${errorMessage(cause)}); name a module by its path, or a package that is installed in the working directory or beside temper`,
+      `${loadProblem(cause)}; name a module by its path, or a package that is installed in the working directory or beside temper`,
     );
   });
   const parsed = z.looseObject({ default: z.unknown().optional() }).parse(imported);

@@ -1,7 +1,7 @@
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
-import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import { loadProblem } from '../../load-module.ts';
 import type { DataSet, DataSetFormat, TaskDraft } from '../data-set.ts';
 import type { TaskSource } from '../task-source.ts';
 
@@ -27,7 +27,7 @@ export const ownModule: DataSetFormat = {
 
 async function loadSource(path: string): Promise<TaskSource> {
   const imported: unknown = await import(pathToFileURL(path).href).catch((cause: unknown) => {
-    throw new TemperFailure('UnknownTask', `${path}: it cannot be loaded (${errorMessage(cause)})`, { cause });
+    throw new TemperFailure('UnknownTask', `${path}: ${loadProblem(cause)}`, { cause });
   });
   const parsed = sourceModule.safeParse(imported);
   if (parsed.success) return parsed.data.default;
