@@ -13,7 +13,7 @@ export async function readRollout(
   result: RolloutResult,
   nameOf: TokenName | null = null,
 ): Promise<RolloutDetails> {
-  const { trace: summary, diff, verdict } = result;
+  const { trace: summary, stop, agentLog, diff, verdict } = result;
   const trace = summary === null ? null : await readTrace(store, summary.trace.digest);
   const shown = trace === null || nameOf === null ? { views: [], segmentsLeft: 0 } : tokenViews(trace, nameOf);
   return {
@@ -22,10 +22,16 @@ export async function readRollout(
     branching: trace === null ? null : branchingOf(trace),
     tokens: shown.views,
     segmentsLeft: shown.segmentsLeft,
+    crashLog: stop !== 'crashed' || agentLog === null ? null : endOf(await readText(store, agentLog)),
     patch: diff === null ? null : await readText(store, diff.patch),
     testLog: verdict === null ? null : await readText(store, verdict.log),
   };
 }
+
+/** The most characters of an agent's log that are shown: its last lines say why it crashed. */
+const shownOfLog = 4000;
+
+const endOf = (log: string): string => (log.length > shownOfLog ? `…${log.slice(-shownOfLog)}` : log);
 
 /** Reads a blob as text, with replacement characters for invalid bytes. */
 async function readText(store: Store, { digest }: BlobRef): Promise<string> {

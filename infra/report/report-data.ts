@@ -103,6 +103,8 @@ export interface RolloutDetails {
   readonly tokens: readonly TokenView[];
   /** The number of further segments that are not shown. */
   readonly segmentsLeft: number;
+  /** The end of what the agent printed, if it crashed. */
+  readonly crashLog: string | null;
   readonly patch: string | null;
   readonly testLog: string | null;
 }

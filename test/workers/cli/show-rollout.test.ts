@@ -35,6 +35,22 @@ async function detailsOf(change: (trace: Trace) => object = (trace) => trace): P
   return readRollout(store, result).finally(() => rm(dir, { recursive: true }));
 }
 
+describe('readRollout', () => {
+  it('reads the end of the log of an agent that crashed, and of no other', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'temper-details-'));
+    const store = createFileStore(dir);
+    const agentLog = await store.put(Buffer.from(`${'.'.repeat(5000)}\nthe image lacks tmux\n`), 'text/plain');
+    const read = (stop: string, log: typeof agentLog | null) =>
+      readRollout(store, { trace: null, diff: null, verdict: null, stop, agentLog: log } as unknown as RolloutResult);
+    const { crashLog } = await read('crashed', agentLog);
+    assert.match(crashLog ?? '', /^…\.+\nthe image lacks tmux\n$/);
+    assert.equal(crashLog?.length, 4001);
+    assert.equal((await read('submitted', agentLog)).crashLog, null);
+    assert.equal((await read('crashed', null)).crashLog, null);
+    await rm(dir, { recursive: true });
+  });
+});
+
 describe('branchingText', () => {
   it('lists each branch with its kind and what of it is trained', async () => {
     const { branching, messages } = await detailsOf();

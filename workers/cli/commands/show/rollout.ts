@@ -86,7 +86,7 @@ export function hostToolLines({ trace, answer }: Pick<RolloutResult, 'trace' | '
   ];
 }
 
-function rolloutText({ result, messages, branching, patch, testLog }: RolloutDetails): string {
+function rolloutText({ result, messages, branching, crashLog, patch, testLog }: RolloutDetails): string {
   const { outcome, reward, stop, failure, verdict, epochs } = result;
   const blocks = [
     [
@@ -109,6 +109,7 @@ function rolloutText({ result, messages, branching, patch, testLog }: RolloutDet
           : ` · turn ${turn.index + 1} · ${turn.tokens} tokens · ${turn.model ?? `policy ${[...new Set(turn.versions)].join(', ')}`}`;
       return `── ${role}${facts}\n${text.trimEnd()}`;
     }),
+    ...(crashLog === null || crashLog.trim() === '' ? [] : [`── the end of the agent's log\n${crashLog.trimEnd()}`]),
     ...(patch === null ? [] : [`── diff\n${patch.trim() === '' ? '(no changes)' : patch.trimEnd()}`]),
     ...(verdict === null
       ? []
