@@ -4,7 +4,7 @@ import { type MainContainer, plainContainer, readMain } from './main-container.t
 import { requireShared } from './mounts.ts';
 import { orderOf } from './order.ts';
 import { requireOwnPorts } from './ports.ts';
-import { composeFile, fileKeys, harmless, mainKeys, type Service, serviceKeys } from './schema.ts';
+import { composeFile, fileKeys, harmless, type Service, serviceKeys } from './schema.ts';
 import { aliasesOf, type ComposedService, linksOf, readService } from './services.ts';
 import type { Reading } from './values.ts';
 import { substitute } from './variables.ts';
@@ -67,7 +67,7 @@ export function readCompose(source: string, file: string, format: ComposeFormat)
     reject,
   );
   for (const [name, service] of started) {
-    requireSupported(service, name === mainName ? mainKeys : serviceKeys, readingOf(name));
+    requireSupported(service, readingOf(name));
   }
   requireOwnPorts(started, (name) => readingOf(name).reject);
   const [, given] = started.find(([name]) => name === mainName) ?? [];
@@ -112,8 +112,8 @@ function mainOf(
 }
 
 /** Rejects keys that ask for more than a container has. */
-function requireSupported(service: Service, known: readonly string[], { reject }: Reading): void {
-  requireKnown(service, known, (key) =>
+function requireSupported(service: Service, { reject }: Reading): void {
+  requireKnown(service, serviceKeys, (key) =>
     reject(key, 'a key that a sandbox supports', JSON.stringify(service[key]) ?? 'some'),
   );
 }

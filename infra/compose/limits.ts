@@ -31,8 +31,6 @@ type Limited = z.output<typeof limited>;
 
 /** Keys of `deploy` that say how a cluster starts its containers, which has no effect on one container. */
 const withoutEffect = ['mode', 'labels', 'restart_policy', 'update_config', 'rollback_config'];
-/** The size of /dev/shm in every sandbox. */
-const sharedMemoryMb = 64;
 const smallestMb = 16;
 
 /**
@@ -70,13 +68,6 @@ export function limitsOf(service: Limited, fill: (text: string, field: string) =
   return { ...(cpus !== null && { cpus }), ...(memoryMb !== null && { memoryMb }) } satisfies ContainerLimits;
 }
 
-/** Rejects more shared memory than a sandbox has. */
-export function requireSharedMemory(service: Limited, fill: (text: string, field: string) => string, reject: Reject) {
-  const shared = sharedMemoryOf(service, fill, reject);
-  if (shared === null || shared <= sharedMemoryMb) return;
-  throw reject('shm_size', `at most ${sharedMemoryMb} MB, which every sandbox has`, String(service.shm_size));
-}
-
 /** Returns the size in MB of a service's `/dev/shm`, or null if it names none. */
 export function sharedMemoryOf(
   { shm_size: size }: Limited,
@@ -104,7 +95,8 @@ const unitMb: Readonly<Record<string, number>> = {
   t: 1024 ** 2,
 };
 
-function megabytesIn(
+/** Returns a size in MB, rounded up. */
+export function megabytesIn(
   value: string,
   field: string,
   { smallest, reject }: { readonly smallest: number; readonly reject: Reject },

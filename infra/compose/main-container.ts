@@ -1,6 +1,7 @@
 import type { ServiceHealthCheck } from '../sandbox/service.ts';
 import { healthCheckOf } from './health-check.ts';
-import { type ContainerLimits, limitsOf, requireSharedMemory } from './limits.ts';
+import { type ContainerLimits, limitsOf } from './limits.ts';
+import { type AskedMemory, hiddenBy, memoryOf } from './memory.ts';
 import { type Mount, type Mounted, readMounts, requireApart } from './mounts.ts';
 import type { Service } from './schema.ts';
 import { type Reading, requireOnly, variablesOf } from './values.ts';
@@ -19,6 +20,7 @@ export interface MainContainer {
   /** The check that says whether it is ready; null if it has none. */
   readonly healthCheck: ServiceHealthCheck | null;
   readonly limits: ContainerLimits;
+  readonly memory: AskedMemory;
   /** Files and directories of the task's own folder, in the order in which they are mounted. */
   readonly mounts: readonly Mount[];
 }
@@ -35,6 +37,7 @@ export const plainContainer: MainContainer = {
   entrypoint: undefined,
   healthCheck: null,
   limits: {},
+  memory: { tmpfs: [], sharedMemoryMb: null },
   mounts: [],
 };
 
@@ -51,10 +54,13 @@ interface MainReading extends Reading {
 /** Reads the service in which the agent works. */
 export function readMain(container: Service, reading: MainReading): MainContainer & Pick<Mounted, 'volumes'> {
   const { fill, reject } = reading;
-  requireSharedMemory(container, fill, reject);
   const { mounts, volumes, tmpfs } = readMounts(container.volumes, reading);
   requireApart(volumes, reading);
-  if (tmpfs.length > 0) throw reject('volumes', 'no directories in memory', tmpfs.join(', '));
+  const memory = memoryOf(container, tmpfs, reading);
+  for (const directory of memory.tmpfs) {
+    const own = hiddenBy(directory);
+    if (own !== undefined) throw reject('tmpfs', `no directory in memory at ${own}, which temper uses`, directory.path);
+  }
   return {
     ...imageOf(container, reading),
     workdir: container.working_dir === undefined ? null : fill(container.working_dir, 'working_dir'),
@@ -64,6 +70,7 @@ export function readMain(container: Service, reading: MainReading): MainContaine
       container.entrypoint == null ? undefined : wordsOf(container.entrypoint, (text) => fill(text, 'entrypoint')),
     healthCheck: healthCheckOf(container, reading),
     limits: limitsOf(container, fill, reject),
+    memory,
     mounts,
     volumes,
   };

@@ -1,6 +1,7 @@
 import { posix } from 'node:path';
 import { z } from 'zod';
 import { ownPaths } from '../sandbox/changes.ts';
+import { megabytesIn } from './limits.ts';
 import type { Reading } from './values.ts';
 
 /** A file or directory of the task's own folder that a compose file mounts. */
@@ -19,12 +20,17 @@ export interface Volume {
   readonly readOnly: boolean;
 }
 
+/** A directory in memory; null stands for any size within the memory of its container. */
+export interface AskedDirectory {
+  readonly path: string;
+  readonly sizeMb: number | null;
+}
+
 /** The entries of `volumes`, by what they are. */
 export interface Mounted {
   readonly mounts: readonly Mount[];
   readonly volumes: readonly Volume[];
-  /** Directories in memory. */
-  readonly tmpfs: readonly string[];
+  readonly tmpfs: readonly AskedDirectory[];
 }
 
 const written = z.looseObject({
@@ -32,6 +38,7 @@ const written = z.looseObject({
   source: z.string().default(''),
   target: z.string(),
   read_only: z.boolean().default(false),
+  tmpfs: z.looseObject({ size: z.union([z.string(), z.number()]).optional() }).optional(),
 });
 
 /** Options of a mount that change nothing for files that are copied. */
@@ -68,7 +75,12 @@ function readMount(entry: unknown, { fill, reject }: Reading): Mounted {
   const [source, path] = [fill(volume.source, 'volumes'), fill(volume.target, 'volumes')];
   const target = posix.normalize(path).replace(/(?<=.)\/$/, '');
   if (!/^\/[^\0\n$:]+$/.test(target)) throw refusal();
-  if (type === 'tmpfs') return { ...none, tmpfs: [target] };
+  if (type === 'tmpfs') {
+    const { size } = volume.tmpfs ?? {};
+    const text = size === undefined ? null : fill(String(size), 'volumes');
+    const sizeMb = text === null ? null : megabytesIn(text, 'volumes', { smallest: 0, reject });
+    return { ...none, tmpfs: [{ path: target, sizeMb }] };
+  }
   // A source without a dot is the name of a volume.
   if (type === 'volume' || (typeof entry === 'string' && (source === '' || volumeName.test(source)))) {
     if (source !== '' && !volumeName.test(source)) throw refusal();

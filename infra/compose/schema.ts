@@ -85,7 +85,7 @@ export const composeFile = z.looseObject({
 export const fileKeys = ['version', 'name', 'services', 'networks', 'volumes'];
 
 /** The keys of a service that are read, and those without effect on a container without network or restarts. */
-export const mainKeys = [
+export const serviceKeys = [
   'image',
   'build',
   'command',
@@ -117,11 +117,9 @@ export const mainKeys = [
   'healthcheck',
   'stop_signal',
   'stop_grace_period',
+  'tmpfs',
   ...Object.keys(limitFields),
 ];
-
-/** The accepted keys of a further service. */
-export const serviceKeys = [...mainKeys, 'tmpfs'];
 
 /** Values of other keys that ask for nothing beyond what a container has. */
 export const harmless: Readonly<Record<string, readonly unknown[]>> = {

@@ -1,8 +1,9 @@
 import { posix } from 'node:path';
 import type { ServiceDependency, ServiceSettings } from '../sandbox/service.ts';
 import { healthCheckOf } from './health-check.ts';
-import { limitsOf, sharedMemoryOf } from './limits.ts';
+import { limitsOf } from './limits.ts';
 import { defaultDockerfile } from './main-container.ts';
+import { memoryOf, sizedDirectories } from './memory.ts';
 import { type Mount, readMounts } from './mounts.ts';
 import type { Service } from './schema.ts';
 import { type Reading, requireOnly, splitWords, variablesOf } from './values.ts';
@@ -38,7 +39,8 @@ export function readService(given: Service, reading: ServiceReading): ComposedSe
   if (!isHostName(name)) throw reject('name', 'the name of a host', name);
   const { mounts, volumes, tmpfs } = readMounts(given.volumes, reading);
   const limits = { ...defaults, ...limitsOf(given, fill, reject) };
-  const sharedMemoryMb = sharedMemoryOf(given, fill, reject) ?? defaults.sharedMemoryMb;
+  const memory = memoryOf(given, tmpfs, reading);
+  const sharedMemoryMb = memory.sharedMemoryMb ?? defaults.sharedMemoryMb;
   if (sharedMemoryMb > limits.memoryMb) {
     throw reject('shm_size', `at most its memory of ${limits.memoryMb} MB`, String(given.shm_size));
   }
@@ -56,7 +58,7 @@ export function readService(given: Service, reading: ServiceReading): ComposedSe
     dependsOn: dependenciesOf(given.depends_on),
     mounts,
     volumes,
-    tmpfs: [...tmpfs, ...inMemory(given, reading)],
+    tmpfs: sizedDirectories(memory.tmpfs, limits.memoryMb),
     restarts: given.restart !== undefined && given.restart !== 'no',
     tty: given.tty,
     stdin: given.stdin_open,
@@ -138,13 +140,4 @@ const untils = {
 function dependenciesOf(given: Service['depends_on']): readonly ServiceDependency[] {
   if (Array.isArray(given)) return given.map((service) => ({ service, until: 'started' }));
   return Object.entries(given).map(([service, { condition }]) => ({ service, until: untils[condition] }));
-}
-
-/** The directories of `tmpfs`; options of size and mode are left out, since its memory limit bounds them together. */
-function inMemory({ tmpfs }: Service, { fill, reject }: Reading): readonly string[] {
-  return [tmpfs ?? []].flat().map((entry) => {
-    const [path = ''] = fill(entry, 'tmpfs').split(':');
-    if (!/^\/[^\0]+$/.test(path)) throw reject('tmpfs', 'absolute directories', entry);
-    return posix.normalize(path);
-  });
 }

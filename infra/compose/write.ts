@@ -41,7 +41,7 @@ function fieldsOf(service: ComposedService) {
     ...(user !== null && { user }),
     ...(healthCheck !== null && { healthcheck: healthCheckOf(healthCheck) }),
     depends_on: Object.fromEntries(dependsOn.map(dependencyOf)),
-    tmpfs: service.tmpfs,
+    tmpfs: service.tmpfs.map(({ path, sizeMb }) => `${path}:size=${sizeMb}m`),
     volumes: [...mounts, ...service.volumes.map(volumeText)],
     networks: { default: { aliases } },
     ...(restarts && { restart: 'on-failure' }),

@@ -1,4 +1,5 @@
 import { stringify } from 'smol-toml';
+import type { AskedMemory } from '../compose/memory.ts';
 import { escapePattern } from '../grading/protection/patterns.ts';
 import type { FileEntry, FileTree } from '../sandbox/files.ts';
 import { type GradingFile, gradingFile } from './grading-file.ts';
@@ -27,6 +28,8 @@ export interface TaskParts {
   readonly cpus?: number;
   readonly memoryMb?: number;
   readonly diskMb?: number;
+  /** The directories in memory and the shared memory of its sandbox. */
+  readonly memory?: AskedMemory;
   /** The files of the workdir, when the image does not contain them. */
   readonly workspace?: FileTree;
   readonly tests: FileTree;
@@ -67,6 +70,7 @@ export function harborFiles(parts: TaskParts): FileTree {
       ...(parts.cpus !== undefined && { cpus: parts.cpus }),
       ...(parts.memoryMb !== undefined && { memory_mb: parts.memoryMb }),
       ...(parts.diskMb !== undefined && { storage_mb: parts.diskMb }),
+      ...memoryFields(parts.memory),
     },
     ...gradingTable(parts),
     ...(parts.hostTools !== undefined && { tools: { host: [...parts.hostTools] } }),
@@ -82,6 +86,17 @@ export function harborFiles(parts: TaskParts): FileTree {
     ...prefixed('tools', parts.toolFiles),
     ...(parts.grading === undefined ? [] : [[gradingFile, text(JSON.stringify(parts.grading))] as const]),
   ]);
+}
+
+function memoryFields({ sharedMemoryMb, tmpfs }: AskedMemory = { sharedMemoryMb: null, tmpfs: [] }) {
+  const directories = tmpfs.map(({ path, sizeMb }) => ({
+    path,
+    ...(sizeMb !== null && { size_mb: Math.max(1, sizeMb) }),
+  }));
+  return {
+    ...(sharedMemoryMb !== null && sharedMemoryMb > 0 && { shared_memory_mb: sharedMemoryMb }),
+    ...(directories.length > 0 && { tmpfs: directories }),
+  };
 }
 
 function agentTable({ agentTimeoutSec, user }: TaskParts) {

@@ -14,6 +14,7 @@ import { entrypointOf } from './entrypoint.ts';
 import { type Grading, gradingFile, parseGrading } from './grading-file.ts';
 import { type McpServer, mcpServersOf } from './mcp-servers.ts';
 import { plainDockerfile } from './plain-dockerfile.ts';
+import { memoryOf } from './task-memory.ts';
 import { agentNetwork, buildNetwork, testNetwork } from './task-network.ts';
 import {
   type CollectCommand,
@@ -90,6 +91,7 @@ export function readHarborTask(tree: FileTree): HarborTask {
       ...image,
       workdir,
       ...limits,
+      ...memoryOf(toml, main, { workdir, memoryMb: limits.memoryMb }),
       ...(beside !== null && { services: beside.services.map(limitsOfService) }),
       ...(testEnvironment !== null && { testSandbox: testEnvironment.sandbox }),
       ...(environment.gpus > 0 && { gpus: environment.gpus }),

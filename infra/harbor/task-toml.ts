@@ -179,6 +179,17 @@ const taskToml = z.looseObject({
         .default([]),
       /** A field of temper's own: the command that runs for as long as a sandbox, in place of the image's entry point. */
       entrypoint: z.array(z.string({ error: 'expected a list of words' })).optional(),
+      /** A field of temper's own: the size of `/dev/shm`. */
+      shared_memory_mb: integer(1, 10_000_000).optional(),
+      /** A field of temper's own: directories in memory. */
+      tmpfs: z
+        .array(
+          z.strictObject({
+            path: z.string().regex(/^(?:\/[^/\0\n:$]+)+$/, { error: 'expected an absolute path' }),
+            size_mb: integer(1, 10_000_000).optional(),
+          }),
+        )
+        .default([]),
       /** A field of temper's own: shell commands that run in the workdir before the base commit is made. */
       setup: z.array(z.string({ error: 'expected a shell command' })).default([]),
       /** A field of temper's own: shell commands that collect hidden tests (see `GradedTask`). */

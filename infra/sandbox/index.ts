@@ -74,7 +74,10 @@ export interface Providers {
 }
 
 /** The facts of a task, and of its rollout, that decide the kind of its sandbox. */
-type PlacedTask = Pick<Task, 'id' | 'image' | 'imageFrom' | 'workdir' | 'gpus' | 'user' | 'services'>;
+type PlacedTask = Pick<
+  Task,
+  'id' | 'image' | 'imageFrom' | 'workdir' | 'gpus' | 'user' | 'services' | 'sharedMemoryMb' | 'tmpfs'
+>;
 type RolloutNeeds = Pick<SandboxNeeds, 'filesInImage' | 'lifetimeMs'>;
 
 /** Fixed paths of Harbor's layout, which tests depend on. */
@@ -139,6 +142,7 @@ export const providerFor = (
     imageFrom: task.imageFrom ?? 'host',
     paths: [task.workdir, ...fixedPaths],
     ...(task.gpus !== undefined && { gpus: task.gpus }),
+    ...inMemoryOf(task),
     root: task.user === 'root',
     services: (task.services ?? []).map(({ name }) => name),
     ...needs,
@@ -161,6 +165,7 @@ export async function chooseProvider(
       (refusedRoot(provider, needs) ??
         refusedGpus(provider, needs) ??
         refusedServices(provider, needs) ??
+        refusedInMemory(provider, needs) ??
         refusedLifetime(provider, needs) ??
         (await provider.supports(needs)));
     if (provider !== undefined && refusal === undefined) return provider;
@@ -197,6 +202,23 @@ function refusedServices(
 ): UnsupportedReason | undefined {
   if (services.length === 0 || runsServices) return undefined;
   const message = `task ${task} has services beside its container (${services.join(', ')}), which ${kind} sandboxes cannot run; use a host with Docker`;
+  return { type: 'UnsupportedTask', message };
+}
+
+/** Returns what a task's sandbox has in memory, in words. */
+function inMemoryOf({ sharedMemoryMb, tmpfs = [] }: PlacedTask): Pick<SandboxNeeds, 'inMemory'> {
+  const shared = sharedMemoryMb === undefined ? [] : [`/dev/shm of ${sharedMemoryMb} MB`];
+  const all = [...shared, ...tmpfs.map(({ path }) => path)];
+  return all.length === 0 ? {} : { inMemory: all.join(', ') };
+}
+
+/** Returns the reason if the task keeps files in memory, and the provider's sandboxes have no place for them. */
+function refusedInMemory(
+  { kind, givesTmpfs }: SandboxProvider,
+  { task, inMemory }: SandboxNeeds,
+): UnsupportedReason | undefined {
+  if (inMemory === undefined || givesTmpfs) return undefined;
+  const message = `task ${task} has directories in memory (${inMemory}), which ${kind} sandboxes do not have; use a host with Docker`;
   return { type: 'UnsupportedTask', message };
 }
 

@@ -8,7 +8,10 @@ export interface SandboxRequest {
   readonly name: string;
   readonly epoch: RolloutEpoch;
   readonly run: string;
-  readonly task: Pick<Task, 'id' | 'cpus' | 'memoryMb' | 'diskMb' | 'workdir' | 'user' | 'gpus'>;
+  readonly task: Pick<
+    Task,
+    'id' | 'cpus' | 'memoryMb' | 'diskMb' | 'workdir' | 'user' | 'gpus' | 'sharedMemoryMb' | 'tmpfs'
+  >;
   /** The prepared image; see `prepareImage`. */
   readonly image: string;
   readonly purpose: SandboxPurpose;
@@ -76,6 +79,8 @@ export function sandboxSpec({ stack, ...owner }: SandboxOwner, request: SandboxR
     diskMb: task.diskMb,
     pids,
     ...(task.gpus !== undefined && { gpus: task.gpus }),
+    ...(task.sharedMemoryMb !== undefined && { sharedMemoryMb: task.sharedMemoryMb }),
+    ...(task.tmpfs !== undefined && { tmpfs: task.tmpfs }),
     workdir: task.workdir,
     ...(task.user === 'root' && { root: true }),
     mounts,

@@ -3,6 +3,7 @@ import type { SandboxKind } from '../../workflows/contracts/sandbox-kinds.ts';
 import type { SandboxChanges } from './changes.ts';
 import type { FileTree } from './files.ts';
 import type { ImageName, ImageRequest, ReportImage } from './image.ts';
+import type { MemoryDirectory } from './memory-directory.ts';
 import type { MountedProgram, SandboxMount } from './mount.ts';
 import type { Beside } from './service.ts';
 
@@ -55,6 +56,10 @@ export interface SandboxSpec {
   readonly pids: number;
   /** The number of the host's GPUs that are passed through; absent for none. Only with `givesGpus`. */
   readonly gpus?: number;
+  /** The size of `/dev/shm`. Default: 64 MB. Only with `givesTmpfs`. */
+  readonly sharedMemoryMb?: number;
+  /** The directories that are in memory. Only with `givesTmpfs`. */
+  readonly tmpfs?: readonly MemoryDirectory[];
   /** The directory in which commands run and the agent may write, usually `/workspace`. */
   readonly workdir: string;
   /** Whether agent and grader are root of the container, with the capabilities that programs expect of it. Only with `givesRoot`. */
@@ -206,6 +211,8 @@ export interface SandboxNeeds {
   readonly filesInImage: boolean;
   /** The number of GPUs that it is to have. Default: none. */
   readonly gpus?: number;
+  /** The directories that it has in memory, and a size of `/dev/shm`, in words. Default: none. */
+  readonly inMemory?: string;
   /** Whether the agent is to be root of its container. */
   readonly root?: boolean;
   /** The names of the containers beside it. */
@@ -243,6 +250,8 @@ export interface SandboxProvider {
   readonly runsServices?: true;
   /** Whether sandboxes can have GPUs of a host that has some. */
   readonly givesGpus?: true;
+  /** Set if sandboxes can have directories in memory, and a size of `/dev/shm`. */
+  readonly givesTmpfs?: true;
   /** Whether all changes of one of its sandboxes, wherever they are, can be carried into another. */
   readonly carriesChanges: boolean;
   /** The ways of model calls that its sandboxes offer. They have `openStream` where `stream` is one of them. */

@@ -1,5 +1,6 @@
 import type { FileTree } from './file-tree.ts';
 import type { BuildContext, ImageName } from './image.ts';
+import type { MemoryDirectory } from './memory-directory.ts';
 
 /** The check by which the container engine tells whether a service is ready. */
 export interface ServiceHealthCheck {
@@ -38,8 +39,7 @@ export interface ServiceSettings {
   readonly healthCheck: ServiceHealthCheck | null;
   readonly dependsOn: readonly ServiceDependency[];
   readonly volumes: readonly ServiceVolume[];
-  /** Directories in memory. */
-  readonly tmpfs: readonly string[];
+  readonly tmpfs: readonly MemoryDirectory[];
   /** Whether it starts again when it has failed. */
   readonly restarts: boolean;
   /** Whether it has a terminal, and an open standard input: a shell without a command then stays. */

@@ -56,6 +56,15 @@ export const needs = {
     what: 'it holds the tests, and gets only the artifacts: Docker or a remote sandbox',
     isNeeded: ({ testImage }) => testImage !== null,
   },
+  'directories in memory': {
+    what: 'their compose file names some (tmpfs), or a size of /dev/shm (shm_size): Docker',
+    isNeeded: ({ description }) => description.tmpfs !== undefined || description.sharedMemoryMb !== undefined,
+  },
+  'files in memory for the tests': {
+    what: 'their tests look into a directory in memory, which is empty in a fresh sandbox: [grading] sandbox = "same"',
+    isNeeded: (task) => task.gradedIn !== 'same' && placeInMemory(task) !== null,
+    place: placeInMemory,
+  },
   GPUs: {
     what: "they are passed through by a Docker host that has NVIDIA's container toolkit",
     isNeeded: ({ description }) => description.gpus !== undefined,
@@ -187,6 +196,17 @@ function placeOutside({ tests, keepsOutside, description: { workdir } }: HarborT
     if (path !== undefined) return `tests/${name}: ${path}`;
   }
   return keepsOutside ? 'task.toml: artifacts' : null;
+}
+
+/** Returns where a task's tests name a directory in memory; null if nowhere. */
+function placeInMemory({ tests, description: { tmpfs = [] } }: HarborTask): string | null {
+  for (const [name, entry] of tests) {
+    if (entry.bytes.byteLength > longestScript) continue;
+    const text = textOf(entry);
+    const found = tmpfs.find(({ path }) => path !== '/tmp' && text.includes(`${path}/`));
+    if (found !== undefined) return `tests/${name}: ${found.path}`;
+  }
+  return null;
 }
 
 /** Commands that need a network. Each is sought in a line of its own, whose options are few. */

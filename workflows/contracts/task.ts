@@ -33,6 +33,15 @@ const besideSandbox = z.strictObject({
   memoryMb: number(16, 10_000_000, 'MB').describe('Its memory in MB.'),
 });
 
+/** The largest number of directories in memory of a sandbox. */
+export const mostMemoryDirectories = 16;
+
+/** A directory of a sandbox that is in memory. */
+const memoryDirectory = z.strictObject({
+  path: z.string().startsWith('/').max(256).describe('The absolute path of the directory.'),
+  sizeMb: integer(1, 10_000_000).describe('The size in MB, which counts as memory.'),
+});
+
 /**
  * The problem to solve. The files of a task (instruction, workspace, hidden tests, reference solution) are one blob in the store,
  * so that every host sees the same bytes and a verdict can be bound to them. Only this description is in workflow history.
@@ -66,6 +75,12 @@ export const task = z.strictObject({
   gpus: z
     .exactOptional(integer(1, mostGpus))
     .describe('The number of GPUs that its sandboxes get. Without it they get none.'),
+  sharedMemoryMb: z
+    .exactOptional(integer(1, 10_000_000))
+    .describe('The size of `/dev/shm` in its sandboxes in MB, which counts as memory. Without it: 64.'),
+  tmpfs: z
+    .exactOptional(z.array(memoryDirectory).min(1).max(mostMemoryDirectories))
+    .describe('The directories of its sandboxes that are in memory. Without it there are none.'),
   gradedIn: z
     .exactOptional(oneOf(['same', 'snapshot', 'snapshot-or-fresh', 'artifacts']))
     .describe(

@@ -13,7 +13,7 @@ import { createOrFind } from './create-container.ts';
 import { callDaemon, daemonStatus, explainLoss } from './daemon.ts';
 import { findGpus, gpuFailure } from './gpus.ts';
 import { exists, type ImageReader } from './image-facts.ts';
-import { ofSandboxLabel, volumeBinds } from './service-options.ts';
+import { memoryDirectories, ofSandboxLabel, volumeBinds } from './service-options.ts';
 
 const megabyte = 2 ** 20;
 /** Processes on top of the agent's limit, so that the keeper and the grader can always start one. */
@@ -98,8 +98,8 @@ function createOptions(spec: SandboxSpec, runtime: string, devices: readonly Doc
       Memory: spec.memoryMb * megabyte,
       MemorySwap: spec.memoryMb * megabyte,
       NanoCpus: Math.round(spec.cpus * 1e9),
-      ShmSize: sharedMemoryMb * megabyte,
-      Tmpfs: { [keeperDirectory]: keeper },
+      ShmSize: (spec.sharedMemoryMb ?? sharedMemoryMb) * megabyte,
+      Tmpfs: { ...memoryDirectories(spec.tmpfs ?? []), [keeperDirectory]: keeper },
       LogConfig: { Type: 'none', Config: {} },
       Binds: [
         ...(spec.gatewayDir === undefined ? [] : [`${spec.gatewayDir}:/gw:ro`]),

@@ -103,6 +103,7 @@ export function createDockerProvider({
     givesRoot: true,
     runsServices: true,
     givesGpus: true,
+    givesTmpfs: true,
     carriesChanges: true,
     channels: ['socket', 'stream'],
     prepare: images.prepare,

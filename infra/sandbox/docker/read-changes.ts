@@ -18,7 +18,9 @@ import { type DiffLine, type PlannedArchive, planChanges } from './plan-changes.
 const diffLines = z.array(z.object({ Path: z.string(), Kind: z.number() })).nullable();
 const inspected = z.object({
   Mounts: z.array(z.object({ Destination: z.string() })).default([]),
-  HostConfig: z.object({ DeviceRequests: z.array(z.unknown()).nullish() }).default({}),
+  HostConfig: z
+    .object({ DeviceRequests: z.array(z.unknown()).nullish(), Tmpfs: z.record(z.string(), z.string()).nullish() })
+    .default({}),
 });
 /** The character that stands for bytes that are no text. Such a name cannot be asked for. */
 const unreadable = '\uFFFD';
@@ -42,7 +44,8 @@ export async function ownPathsOf(container: Docker.Container, shell: Shell, sign
   const { Mounts, HostConfig } = inspected.parse(await callDaemon(() => container.inspect()));
   const hasDevices = (HostConfig.DeviceRequests ?? []).length > 0;
   const ofDevices = hasDevices ? await listMountPoints(shell, signal) : [];
-  return { own: [...ownPaths, ...Mounts.map(({ Destination }) => Destination), ...ofDevices], hasDevices };
+  const mounts = [...Mounts.map(({ Destination }) => Destination), ...Object.keys(HostConfig.Tmpfs ?? {})];
+  return { own: [...ownPaths, ...mounts, ...ofDevices], hasDevices };
 }
 
 /** The most bytes of the daemon's list of changed paths, which an agent makes as long as it likes. */

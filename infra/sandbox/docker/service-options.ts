@@ -1,5 +1,6 @@
 import type Docker from 'dockerode';
 import { flatLabels } from '../labels.ts';
+import type { MemoryDirectory } from '../memory-directory.ts';
 import type { SandboxSpec } from '../sandbox.ts';
 import type { Beside, SandboxService, ServiceHealthCheck, ServiceVolume } from '../service.ts';
 import { rootCapabilities } from '../shell/root-capabilities.ts';
@@ -30,6 +31,10 @@ export const volumeBinds = (sandbox: string, volumes: readonly ServiceVolume[]):
   volumes.flatMap(({ name, target, readOnly }) =>
     name === null ? [] : [`${nameBeside(sandbox, name)}:${target}${readOnly ? ':ro' : ''}`],
   );
+
+/** Describes directories in memory, in which every account may write and run programs. */
+export const memoryDirectories = (directories: readonly MemoryDirectory[]): Readonly<Record<string, string>> =>
+  Object.fromEntries(directories.map(({ path, sizeMb }) => [path, `size=${sizeMb}m,mode=1777,exec,nosuid,nodev`]));
 
 /** A sandbox's own container, which runs. */
 export interface SandboxContainer {
@@ -75,7 +80,7 @@ export function serviceOptions(
       MemorySwap: service.memoryMb * megabyte,
       NanoCpus: Math.round(service.cpus * 1e9),
       ShmSize: service.sharedMemoryMb * megabyte,
-      Tmpfs: Object.fromEntries(tmpfs.map((path) => [path, 'exec,nosuid,nodev'])),
+      Tmpfs: memoryDirectories(tmpfs),
       Binds: [...volumeBinds(spec.name, volumes)],
       ...(restarts && { RestartPolicy: { Name: 'on-failure', MaximumRetryCount: retries } }),
       LogConfig: { Type: 'json-file', Config: { 'max-size': logSize, 'max-file': '1' } },

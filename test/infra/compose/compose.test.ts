@@ -60,7 +60,7 @@ it('reads further services in the order in which they start', () => {
     { name: 'data', target: '/data', readOnly: false },
     { name: null, target: '/var/cache', readOnly: false },
   ]);
-  assert.deepEqual(db?.tmpfs, ['/fast']);
+  assert.deepEqual(db?.tmpfs, [{ path: '/fast', sizeMb: 1024 }]);
   assert.deepEqual(db?.aliases, ['database']);
   assert.deepEqual(db?.healthCheck, {
     test: ['CMD', 'ready'],
@@ -79,7 +79,10 @@ it('reads further services in the order in which they start', () => {
     [[], '/srv', '1000', true, true],
   );
   assert.deepEqual(web?.env, { PRICE: '$5', COUNT: '3' });
-  assert.deepEqual([web?.aliases, web?.tmpfs, web?.sharedMemoryMb], [['front', 'www', 'shop'], ['/run'], 128]);
+  assert.deepEqual(
+    [web?.aliases, web?.tmpfs, web?.sharedMemoryMb],
+    [['front', 'www', 'shop'], [{ path: '/run', sizeMb: 10 }], 128],
+  );
   assert.deepEqual(web?.dependsOn, [
     { service: 'db', until: 'healthy' },
     { service: 'migrate', until: 'completed' },

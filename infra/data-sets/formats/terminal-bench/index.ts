@@ -60,6 +60,7 @@ export const terminalBench = directoryFormat({
       env: container.env,
       entrypoint: entrypointOf(container, described),
       ...container.limits,
+      memory: container.memory,
       diskMb,
       agentTimeoutSec: task.agentTimeoutSec,
       user: options.user,

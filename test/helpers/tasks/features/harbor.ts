@@ -1,6 +1,7 @@
 import { tasksWithServices } from '../service-tasks.ts';
 import { environment, stepsTask } from '../task-steps.ts';
 import { type FeatureTask, memory, rewarding } from './feature-task.ts';
+import { inMemoryFeatures } from './in-memory.ts';
 import {
   needsEntrypoint,
   needsGpus,
@@ -120,6 +121,7 @@ healthcheck = { command = "python3 -c 'import urllib.request as r; r.urlopen(\\"
     refused: needsEntrypoint,
   },
   ...Object.fromEntries(services),
+  ...inMemoryFeatures,
   'skills and an MCP server': {
     files: {
       toml: `${environment}skills_dir = "/workspace/skills"\nmcp_servers = [{ name = "words", transport = "stdio", command = "python3", args = ["/workspace/words.py"] }]\n`,

@@ -44,3 +44,9 @@ export const needsGpus: Refused = {
   kubernetes:
     /needs GPUs \(environment\.gpus = 1\), which kubernetes sandboxes do not have; use a host with Docker and GPUs/,
 };
+
+export const needsMemoryDirectories: Refused = {
+  local:
+    /has directories in memory \(\/dev\/shm of 128 MB, \/tmp, \/cache\), which local sandboxes do not have; use a host/,
+  kubernetes: /has directories in memory \(.*\/cache\), which kubernetes sandboxes do not have; use a host with Docker/,
+};

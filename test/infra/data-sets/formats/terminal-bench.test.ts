@@ -257,7 +257,7 @@ const refused: readonly (readonly [string, Readonly<Record<string, string>>, str
       ['volumes: [{type: volume, source: data, target: /data}]', 'volumes: expected a mount'],
       ['cpus: many', 'cpus: expected a number of CPUs from 0.01 to 1024, got many'],
       ['mem_limit: 1x', 'mem_limit: expected a size such as "512m" or "2g" of at least 16 MB, got 1x'],
-      ['shm_size: 2g', 'shm_size: expected at most 64 MB, which every sandbox has, got 2g'],
+      ['tmpfs: /logs', 'tmpfs: expected no directory in memory at /logs/verifier, which temper uses, got /logs'],
       ['deploy: {replicas: 2}', 'deploy.replicas: expected 1, got 2'],
       ['deploy: {resources: {reservations: {devices: [{}]}}}', 'deploy.resources.reservations.devices: expected only'],
       ['environment: {A: "x$OTHER"}', 'environment.A: expected only variables of the harness, or one of the host as a'],
