@@ -10,7 +10,7 @@ import { insideProgram } from '../carry/program.ts';
 import { type CarriedEntry, mostCarriedFiles, ownPaths, type SandboxChanges } from '../changes.ts';
 import { SandboxFailure } from '../failure.ts';
 import { collect } from '../files.ts';
-import { keeperDirectory } from '../shell/scripts.ts';
+import { countOomKills, keeperDirectory } from '../shell/scripts.ts';
 import type { Script, Shell } from '../shell/shell.ts';
 import { node, programsDirectory } from './keeper/program.ts';
 
@@ -50,6 +50,8 @@ const writeResult = z.object({ refusal: z.string().nullable() });
 interface Used {
   readonly name: string;
   readonly root: boolean;
+  /** Whether the kernel has ended a process there for memory since the work began; absent where that would be no agent's doing. */
+  readonly wasShort?: () => Promise<boolean>;
 }
 
 /**
@@ -72,11 +74,13 @@ export function createCarriedChanges(shell: Shell, root: boolean): SandboxChange
       signal,
     );
     if (exitCode === 0 && !truncated) return stdout;
-    throw unreadable(
+    throw await unreadable(
       { name, root: rooted },
       truncated ? 'too long a list' : stderr.toString('utf8').trim().slice(-500),
     );
   };
+  const oomKills = async (signal: AbortSignal): Promise<number> =>
+    Number(await run({ role: 'keeper', text: countOomKills, args: [] }, used, signal));
   return {
     async note(signal) {
       const packed = await run(await script('note'), before, signal);
@@ -86,14 +90,16 @@ export function createCarriedChanges(shell: Shell, root: boolean): SandboxChange
     async read(leftOut, signal) {
       await shell.endAll('agent');
       const packed = await run({ role: 'keeper', text: show, args: [baseline] }, used, signal);
-      const stream = limited(used, await shell.stream(await script('read', leftOut)));
+      const before = await oomKills(signal);
+      const read: Used = { ...used, wasShort: async () => (await oomKills(signal)) > before };
+      const stream = limited(read, await shell.stream(await script('read', leftOut)));
       const frames = readFrames(stream);
-      const first = await explained(used, stream, signal, async () => {
+      const first = await explained(read, stream, signal, async () => {
         stream.end(packed);
         return firstFrame.parse(await frames.next());
       });
       if (first.tooMany) stream.destroy();
-      return { ...first, entries: () => entriesOf(used, stream, frames, signal) };
+      return { ...first, entries: () => entriesOf(read, stream, frames, signal) };
     },
     async write({ listings, added, entries }, signal) {
       const stream = limited(used, await shell.stream(await script('write')));
@@ -146,7 +152,7 @@ async function* contentOf(
   } catch (cause) {
     signal.throwIfAborted();
     if (cause instanceof TemperFailure) throw cause;
-    throw unreadable(sandbox, errorMessage(cause), cause);
+    throw await unreadable(sandbox, errorMessage(cause), cause);
   }
 }
 
@@ -172,15 +178,22 @@ async function explained<Result>(
     signal.throwIfAborted();
     stream.destroy();
     if (cause instanceof TemperFailure) throw cause;
-    throw unreadable(sandbox, errorMessage(cause), cause);
+    throw await unreadable(sandbox, errorMessage(cause), cause);
   } finally {
     stop();
   }
 }
 
-/** A failure is the agent's doing, and scored, if it is root and has used the sandbox; see `blamingBrokenPrograms`. */
-function unreadable({ name, root }: Used, evidence: string, cause?: unknown): SandboxFailure {
+/**
+ * Returns the failure of work on files. It is the agent's doing, and scored, if it is root and has used the sandbox; see
+ * `blamingBrokenPrograms`. So it is if what it has left fills the memory, so that the kernel ends the program that reads.
+ */
+async function unreadable({ name, root, wasShort }: Used, evidence: string, cause?: unknown): Promise<SandboxFailure> {
   const text = `the files of sandbox ${name} could not be carried`;
   if (root) return new SandboxFailure('Internal', text, { cause, evidence });
+  if (await wasShort?.()) {
+    const full = `${text}, since what its agent has left fills its memory`;
+    return new SandboxFailure('SandboxLost', full, { cause, evidence, loss: 'out-of-memory' });
+  }
   return new SandboxFailure('SandboxUnavailable', `${text}; temper tries again`, { cause, evidence });
 }

@@ -13,6 +13,7 @@ import {
   windowBytes,
 } from './keeper/frames.ts';
 import { keeperCommand } from './keeper/program.ts';
+import { KeeperFailure, keeperEnded } from './keeper-failure.ts';
 import { container } from './pod.ts';
 
 /** The one connection of this process to the keeper of a Pod, which carries all its tasks. */
@@ -62,11 +63,6 @@ const wordsBytes = 2_000;
 const taskEnd = z.object({ code: z.int(), error: z.exactOptional(z.string()) });
 /** The time after which a connection without tasks is closed, since its keeper takes memory in the Pod. */
 const idleMs = 20_000;
-
-/** The failure of a keeper that the cluster reaches: it ended, does not answer, or sends what no keeper sends. */
-export class KeeperFailure extends Error {
-  override readonly name = 'KeeperFailure';
-}
 
 /** Opens a connection to the keeper of a Pod, and resolves once the sandbox is set up. With `root`, the keeper can make others root. */
 export async function connect(cluster: Cluster, pod: string, root: boolean): Promise<Connection> {
@@ -166,7 +162,7 @@ class KeeperConnection implements Connection {
     if (stream === stdoutStream) this.#takeAll(bytes);
     else this.#words = (this.#words + String(bytes)).slice(-wordsBytes);
     // The keeper has ended, which says so before the socket is closed.
-    if (stream !== stdoutStream && stream !== stderrStream) this.break(this.#endOf(`the keeper ended: ${this.#words}`));
+    if (stream !== stdoutStream && stream !== stderrStream) this.break(this.#endOf(`${keeperEnded}: ${this.#words}`));
   }
 
   start(request: TaskRequest, output: TaskOutput): Task {

@@ -1,66 +1,65 @@
 import { SandboxFailure } from '../failure.ts';
 import { apiStatus, type Cluster } from './client.ts';
-import { type Connection, KeeperFailure } from './connection.ts';
-import { execPath } from './exec-path.ts';
-import { sign, witness } from './witness.ts';
+import type { Connection } from './connection.ts';
+import { KeeperFailure, wasKeeperEnded } from './keeper-failure.ts';
+import { startWitness, type Witness, witnessBeside } from './witness-pod.ts';
 
 const attempts = 3;
-const signMs = 30_000;
-const statusStream = 3;
 
 export interface BlockedPod {
   readonly cluster: Cluster;
   readonly pod: string;
   /** The name of its sandbox. */
   readonly sandbox: string;
+  /** Whether its agent is root. */
+  readonly root: boolean;
   /** Opens a connection again. */
   connect(): Promise<Connection>;
 }
 
 /**
- * Finds out whether what runs in a sandbox whose agent is root keeps temper from it, such as by ending every keeper or by filling the
- * container with processes. The evidence is the cluster's: it starts a command in the container beside the sandbox, which nothing in
- * the sandbox reaches. Returns undefined if no command starts there, or if the sandbox can be reached again after a cut.
+ * Finds out whether what runs in a sandbox keeps temper from it: an agent that is root may end every keeper or fill the container with
+ * processes, and any agent may fill its memory, so that the kernel ends the keeper. The evidence is the cluster's: it starts a command
+ * in a container that nothing in the sandbox reaches. Returns undefined if no command starts there, or if the sandbox can be reached
+ * again after a cut.
  */
 export async function findBlock(blocked: BlockedPod, cause: unknown): Promise<SandboxFailure | undefined> {
+  const { cluster, pod, root } = blocked;
+  // Nothing but full memory ends the keeper of an agent that is not root, and the cluster says so.
+  const isSuspect = (error: unknown): boolean => root || wasKeeperEnded(error);
+  if (!isSuspect(cause)) return undefined;
+  await using witness = root ? witnessBeside(cluster, pod) : startWitness(cluster, pod);
+  // The witness lives until there is an answer.
+  return await isBlocked(blocked, cause, { isSuspect, witness });
+}
+
+interface Evidence {
+  isSuspect(error: unknown): boolean;
+  readonly witness: Witness;
+}
+
+async function isBlocked(
+  { sandbox, root, connect }: BlockedPod,
+  cause: unknown,
+  { isSuspect, witness }: Evidence,
+): Promise<SandboxFailure | undefined> {
   let last = cause;
   for (let attempt = 1; attempt <= attempts && !(last instanceof KeeperFailure); attempt++) {
     try {
-      await blocked.connect();
+      await connect();
       return undefined;
     } catch (error) {
       // The API has an answer of its own.
       if (error instanceof SandboxFailure || apiStatus(error) !== undefined) return undefined;
       last = error;
     }
-    if (!(await showsSign(blocked))) return undefined;
+    if (!isSuspect(last) || !(await witness.showsSign())) return undefined;
   }
-  if (!(await showsSign(blocked))) return undefined;
-  const evidence = last instanceof Error ? last.message : String(last);
-  const text = `sandbox ${blocked.sandbox} cannot be used since its agent, which is root, keeps temper from it`;
-  return new SandboxFailure('SandboxLost', text, { loss: 'ended-inside', evidence: evidence.slice(0, 500), cause });
-}
-
-/** Whether the cluster starts a command in the container beside a sandbox. */
-async function showsSign({ cluster: { namespace, sockets }, pod }: BlockedPod): Promise<boolean> {
-  const ended = Promise.withResolvers<boolean>();
-  const timer = setTimeout(() => ended.resolve(false), signMs);
-  const path = execPath({ namespace, pod, container: witness, stdin: false }, sign);
-  const opening = sockets.connect(path, null, (stream, bytes) => {
-    if (stream === statusStream) ended.resolve(String(bytes).includes('"Success"'));
-    return true;
-  });
-  opening.then(
-    (socket) => socket.on('close', () => ended.resolve(false)),
-    () => ended.resolve(false),
-  );
-  try {
-    return await ended.promise;
-  } finally {
-    clearTimeout(timer);
-    opening.then(
-      (socket) => socket.terminate(),
-      () => undefined,
-    );
-  }
+  if (!(await witness.showsSign())) return undefined;
+  const evidence = (last instanceof Error ? last.message : String(last)).slice(0, 500);
+  const [loss, why] = root
+    ? (['ended-inside', 'its agent, which is root, keeps temper from it'] as const)
+    : (['out-of-memory', 'its memory is full, so that the kernel ends the programs of temper in it'] as const);
+  const text = `sandbox ${sandbox} cannot be used since ${why}`;
+  return new SandboxFailure('SandboxLost', text, { loss, evidence, cause });
 }

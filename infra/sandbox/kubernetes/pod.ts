@@ -14,7 +14,8 @@ import { witnessContainer } from './witness.ts';
 export const container = 'sandbox';
 /** The label with the stack of a Pod. */
 export const stackLabel = 'temper.stack';
-const nameAnnotation = 'temper.name';
+/** The annotation with the name of a Pod's sandbox. */
+export const nameAnnotation = 'temper.name';
 
 /** Memory on top of the sandbox's own limit, for the keeper, one for each process that is connected. */
 const keeperMemoryMb = 128;

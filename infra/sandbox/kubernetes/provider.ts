@@ -249,12 +249,13 @@ class KubernetesProvider implements SandboxProvider {
     if (labels === undefined || spec === undefined || uid === undefined) return undefined;
     const [root, pod] = [spec.root === true, podName(name)];
     const open = () => this.#connect(uid, pod, root);
+    const blocked = { pod, sandbox: name, root, connect: open };
     const shell = createPodShell({
       name,
       workdir: spec.workdir,
       root,
       connect: open,
-      findBlock: async (cause) => findBlock({ cluster: await this.#open(), pod, sandbox: name, connect: open }, cause),
+      findBlock: async (cause) => findBlock({ ...blocked, cluster: await this.#open() }, cause),
       findLoss: async () => {
         const loss = lossOf(name, uid, await this.#read(name));
         // Nothing removes a Pod that is gone, so this is the last look at what is kept for it.

@@ -10,8 +10,9 @@ import { rootCapabilities } from '../shell/root-capabilities.ts';
 import { foreground, killMarked } from '../shell/scripts.ts';
 import type { Script, ScriptResult, Shell, StartedScript } from '../shell/shell.ts';
 import { apiStatus } from './client.ts';
-import { type Connection, KeeperFailure, type Task, type TaskOutput } from './connection.ts';
+import type { Connection, Task, TaskOutput } from './connection.ts';
 import type { TaskRequest } from './keeper/frames.ts';
+import { KeeperFailure, wasKeeperEnded } from './keeper-failure.ts';
 
 const defaultOutputBytes = 2 ** 20;
 /** The delays after which a Pod is looked at again: its connection may break before the API knows why. */
@@ -52,7 +53,7 @@ export interface PodAccess {
   findLoss(): Promise<SandboxFailure | undefined>;
   /** Whether agent and grader are root. */
   readonly root: boolean;
-  /** Explains how what runs in a sandbox whose agent is root keeps temper from it; undefined if it does not. */
+  /** Explains how what runs in the sandbox keeps temper from it; undefined if it does not. */
   findBlock(cause: unknown): Promise<SandboxFailure | undefined>;
 }
 
@@ -110,7 +111,12 @@ class PodShell implements Shell {
     const connection = await this.#connect();
     return createTaskStream(
       (output) => connection.start({ ...this.#requestOf(script), stdin: true }, output),
-      (ended) => (this.#pod.root ? this.#explained(() => ended) : ended),
+      // A stream that was cut is opened again at once, and needs no explanation.
+      (ended) =>
+        ended.catch((cause: unknown) => {
+          if (this.#pod.root || wasKeeperEnded(cause)) return this.#explained(() => Promise.reject(cause));
+          throw cause;
+        }),
     );
   }
 
@@ -152,7 +158,7 @@ class PodShell implements Shell {
   }
 
   #requestOf({ role, text, args, env = {}, stdin }: Script) {
-    const argv = ['sh', '-c', text, 'temper', ...args];
+    const argv = ['sh', '-c', role === 'keeper' ? text : `${expendable}\n${text}`, 'temper', ...args];
     const uid = this.uidOf(role);
     const capabilities = this.#pod.root && role !== 'keeper' ? ofRoot : [];
     return { do: 'run' as const, uid, capabilities, argv, env, stdin: stdin !== undefined, sentBytes: null };
@@ -222,7 +228,7 @@ class PodShell implements Shell {
         const loss = await this.#pod.findLoss();
         if (loss) throw loss;
       }
-      const block = this.#pod.root ? await this.#pod.findBlock(cause) : undefined;
+      const block = await this.#pod.findBlock(cause);
       // The cluster may have been late to say why its own container ended.
       if (block) throw (await this.#pod.findLoss()) ?? block;
       if (this.#pod.root && again) return this.#explained(again, signal);
@@ -237,6 +243,8 @@ class PodShell implements Shell {
   }
 }
 
+/** Has the kernel end this command and what it starts before the keeper, when memory is full. It may undo that, which costs it its sandbox. */
+const expendable = '{ echo 1000 >/proc/self/oom_score_adj; } 2>/dev/null';
 /** Prints the kilobytes of directories, some of which may be missing. Few processes, since a full Pod has little CPU left. */
 const measure = 'du -skxc -- "$@" 2>/dev/null | tail -n 1';
 /** Makes the directory $1 of the uid $2, with those above it, unless it exists. */

@@ -1,7 +1,7 @@
 import type { V1Container, V1VolumeMount } from '@kubernetes/client-node';
 import { idle, node, programsDirectory } from './keeper/program.ts';
 
-/** The container beside a sandbox whose agent is root. */
+/** The container that shows whether the cluster can start commands. */
 export const witness = 'witness';
 
 const unprivilegedId = 65_534;
@@ -14,12 +14,16 @@ const memoryMb = 64;
  * the sandbox.
  */
 export function witnessContainer(mounts: readonly V1VolumeMount[], programs: string): V1Container {
+  return { ...describeWitness(mounts, programs), restartPolicy: 'Always' };
+}
+
+/** Describes the container itself, which may be in a Pod of its own. */
+export function describeWitness(mounts: readonly V1VolumeMount[], programs: string): V1Container {
   const amounts = { cpu: '100m', memory: `${memoryMb}Mi`, 'ephemeral-storage': '16Mi' };
   return {
     name: witness,
     image: programs,
     imagePullPolicy: 'IfNotPresent',
-    restartPolicy: 'Always',
     command: [...idle],
     workingDir: '/',
     securityContext: {

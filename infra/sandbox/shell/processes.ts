@@ -40,7 +40,7 @@ export interface Processes {
 
 export function createProcesses(shell: Shell, spec: StoredSpec, reports: SandboxReports): Processes {
   const status = async (key: string, signal: AbortSignal): Promise<ProcessStatus> => {
-    return statusOf(await shell.run({ role: 'keeper', text: scripts.status, args: [key] }, signal));
+    return statusOf(shell.name, await shell.run({ role: 'keeper', text: scripts.status, args: [key] }, signal));
   };
 
   const start: Processes['start'] = async (request, putFiles, signal) => {
@@ -70,7 +70,7 @@ export function createProcesses(shell: Shell, spec: StoredSpec, reports: Sandbox
     const ended = live && (await withTimeout(live, watchSec * 1_000, signal));
     if (ended) return ended;
     const script = { role: 'keeper', text: scripts.watchStatus, args: [key, String(watchSec)] } as const;
-    return statusOf(await shell.run(script, signal));
+    return statusOf(shell.name, await shell.run(script, signal));
   };
 
   const readLog = async (key: string, { fromByte, maxBytes }: LogRange, signal: AbortSignal): Promise<LogPart> => {
@@ -89,7 +89,12 @@ export function createProcesses(shell: Shell, spec: StoredSpec, reports: Sandbox
   return { start, status, watch, readLog };
 }
 
-function statusOf({ exitCode, stdout, stderr }: ScriptResult): ProcessStatus {
+/** Throws if the kernel ended the recorder for memory: no account can end it, but one may have filled the memory. */
+function statusOf(sandbox: string, { exitCode, stdout, stderr }: ScriptResult): ProcessStatus {
+  if (String(stdout).trim() === scripts.killedForMemory) {
+    const text = `the result of a process in sandbox ${sandbox} is lost, since the memory of the sandbox was full and the kernel ended the program that records it`;
+    throw new SandboxFailure('SandboxLost', text, { loss: 'out-of-memory' });
+  }
   if (exitCode === 0) return parseStatus(String(stdout));
   const output = String(stderr).trim().slice(0, 300);
   throw new SandboxFailure('Internal', `could not read the status of a process: exit code ${exitCode}: ${output}`);

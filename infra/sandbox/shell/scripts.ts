@@ -15,6 +15,16 @@ const limit = `
 limit() { ulimit -u "$1" 2>/dev/null || ulimit -p "$1" 2>/dev/null; ulimit -f "$2"; ulimit -c 0; }
 `;
 
+/** Functions that print how many processes the kernel has ended in this sandbox because its memory was full. */
+const oomKills = `
+count() { for f in "$@"; do [ -r "$f" ] || continue; while read -r k v; do [ "$k" = "$name" ] && { echo "$v"; return; }; done <"$f"; done; echo 0; }
+oom() { name=oom_kill; count /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; }
+`;
+
+/** Prints how many processes the kernel has ended in this sandbox because its memory was full. */
+export const countOomKills = `${oomKills}
+oom`;
+
 /** The largest log that a recorder sends at the end of its process; a longer one is read from its file. */
 const sentLogBytes = 16_384;
 
@@ -27,13 +37,12 @@ const sentLogBytes = 16_384;
 export const recorder = `
 trap '' PIPE HUP
 d=${keeperDirectory}/$1 token=$2 blocks=$3 most=$4 own=$5
-count() { for f in "$@"; do [ -r "$f" ] || continue; while read -r k v; do [ "$k" = "$name" ] && { echo "$v"; return; }; done <"$f"; done; echo 0; }
-oom() { name=oom_kill; count /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; }
+${oomKills}
 peak() { for f in /sys/fs/cgroup/pids.peak /sys/fs/cgroup/pids/pids.peak; do [ -r "$f" ] && { cat "$f"; return; }; done; echo 0; }
 mkdir -m 711 "$d" 2>/dev/null || { [ -d "$d" ] || exit 1; echo already-started; exit 0; }
 echo $$ >"$d/pid"
 mkfifo -m 622 "$d/out.$token" "$d/end.$token" || exit 1
-before=$(oom)
+before=$(oom); echo "$before" >"$d/oom"
 echo claimed
 ${keepLog}{ keep "$d/log"; } <"$d/out.$token" &
 cat=$!
@@ -94,15 +103,22 @@ limit "$1" "$2"; cd "$3" || exit 126; shift 3
 exec "$@"
 `;
 
+/** The state of a process whose recorder is gone since the kernel ended processes because memory was full. */
+export const killedForMemory = 'killed-for-memory';
+
 /** Prints one line: the state of a process, then its details. $1 key. */
 export const status = `
+${oomKills}
 d=${keeperDirectory}/$1
 look() { [ -r "$d/exit" ] && { read -r line <"$d/exit"; echo "exited $line"; exit; }; }
 [ -d "$d" ] || { echo absent; exit; }
 look
 [ -r "$d/pid" ] && read -r pid <"$d/pid" && kill -0 "$pid" 2>/dev/null && [ -e "$d/live" ] && { echo running; exit; }
 look
-[ -e "$d/live" ] && echo unknown its recorder is gone without a result || echo unknown claimed, never started
+[ -e "$d/live" ] || { echo unknown claimed, never started; exit; }
+before=; [ -r "$d/oom" ] && read -r before <"$d/oom"
+[ -n "$before" ] && [ "$(oom)" -gt "$before" ] && { echo ${killedForMemory}; exit; }
+echo unknown its recorder is gone without a result
 `;
 
 /** Waits until the process has ended or $2 seconds have passed, then does the same as `status`. */

@@ -26,7 +26,7 @@ const daemons = [
 ] as const;
 
 export function hostileContract(bench: Bench): void {
-  const { subject, signal, make } = bench;
+  const { subject, stack, signal, make } = bench;
 
   /** Starts an attack, waits for its end or ends it, and expects the sandbox to be usable afterwards. */
   const attack = async (sandbox: Sandbox, script: string, timeoutMs = 30_000): Promise<ProcessStatus> => {
@@ -56,6 +56,19 @@ export function hostileContract(bench: Bench): void {
   it('ends a process that exceeds the memory', async () => {
     const sandbox = await make('eater');
     assertLimit(await attack(sandbox, `python3 -c 'a = []\nwhile True: a.append(bytearray(1 << 20))'`), 'memory');
+  });
+
+  it('blames what runs in a sandbox if its recorder is gone after the memory was full', async () => {
+    const sandbox = await make('forgotten');
+    // The recorder of a local sandbox is outside, where the sandbox's memory does not matter.
+    if (sandbox.kind === 'local' || !subject.evidence.includes('memory')) return;
+    const eat = "(python3 -c 'a = bytearray(1 << 30)') 2>/dev/null; echo full >full; sleep 60";
+    await sandbox.start({ ...agent, key: 'attack', argv: sh(eat) }, signal);
+    await sandbox.exec({ ...foreground, timeoutMs: 60_000, argv: sh(untilThere('/workspace/full')) }, signal);
+    await subject.killRecorder(sandbox.name, 'attack');
+    const attached = await subject.open(stack).attach(sandbox.name);
+    assert.ok(attached);
+    await assert.rejects(attached.wait('attack', longWait, signal), wasEndedInside);
   });
 
   if (!subject.scriptsChecked) attacksOnScripts();

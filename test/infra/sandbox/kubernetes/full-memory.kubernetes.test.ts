@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import { after, describe, it } from 'node:test';
+import { SandboxFailure, wasEndedInside } from '../../../../infra/sandbox/failure.ts';
+import { createKubernetesProvider } from '../../../../infra/sandbox/kubernetes/provider.ts';
+import type { Sandbox, SandboxSpec } from '../../../../infra/sandbox/sandbox.ts';
+import { drain } from '../../../../infra/sandbox/tar-entries.ts';
+import { programsImage, taskImage } from '../../../helpers/kubernetes/cluster.ts';
+import { openTestCluster, testNamespace } from '../../../helpers/kubernetes/namespace.ts';
+import { until } from '../../../helpers/until.ts';
+import { foreground, sh } from '../contract.ts';
+
+const signal = AbortSignal.timeout(300_000);
+const minute = { timeoutMs: 60_000 };
+const stageAttempts = 6;
+
+const python = (program: string): string => `python3 - <<'END'\nimport ctypes, os, time\n${program}\nEND\n`;
+/** Fills queues of System V, which outlive their processes, until the kernel ends the program that does. */
+const fillQueues = python(`
+libc = ctypes.CDLL(None)
+message = (ctypes.c_char * 8008)(1)
+while (queue := libc.msgget(0, 0o1600)) >= 0:
+    while libc.msgsnd(queue, message, ctypes.c_size_t(8000), 0o4000) == 0: pass
+`);
+/** Makes empty files in memory, each of which costs a kilobyte, until 1.2 MB are left. */
+const fillRest = `limit=$(cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null | tail -n 1)
+used=/sys/fs/cgroup/memory.current; [ -r $used ] || used=/sys/fs/cgroup/memory/memory.usage_in_bytes
+n=0; while [ $n -lt 30000 ] && read -r now <$used && [ $((limit - now)) -gt 1200000 ]; do n=$((n+1)); : >/dev/shm/$n; done`;
+/** Has processes that are each smaller than the keeper hold all memory for ever, under the lowest score that the kernel allows. */
+const holdAll = python(`
+for score in [-1000, *range(0, 1000)]:
+    try: open('/proc/self/oom_score_adj', 'w').write(str(score)); break
+    except OSError: pass
+while True:
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]: pass
+    except OSError: pass
+    try:
+        if os.fork() == 0:
+            held = bytearray(16 << 20)
+            while True: time.sleep(1000)
+    except OSError: time.sleep(0.01)
+`);
+/** Fills segments of System V, which outlive their processes, until the kernel ends the program that does. */
+const fillSegments = python(`
+libc = ctypes.CDLL(None)
+libc.shmat.restype = ctypes.c_void_p
+while True:
+    at = libc.shmat(libc.shmget(0, ctypes.c_size_t(1 << 20), 0o1600), None, 0)
+    ctypes.memset(at, 1, 1 << 20)
+    libc.shmdt(ctypes.c_void_p(at))
+`);
+
+/** Repeats a stage as a rollout does. A keeper that the kernel has ended while it began may be the host's fault. */
+async function stage(work: () => Promise<void>): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      if (attempt === stageAttempts || !(error instanceof SandboxFailure) || error.type !== 'SandboxUnavailable')
+        throw error;
+    }
+  }
+}
+
+describe('a kubernetes sandbox whose agent fills its memory', { concurrency: 3 }, async () => {
+  const namespace = await testNamespace('full');
+  const { core } = openTestCluster();
+  const stack = `full-${process.pid}`;
+  const provider = createKubernetesProvider({ stack, namespace, programs: programsImage, requests: 0.01 });
+  after(() => provider.close());
+  const make = (name: string): Promise<Sandbox> => {
+    const expiresAtMs = Date.now() + 600_000;
+    const labels = { stack, run: 'run', rollout: name, epoch: 1, purpose: 'agent', expiresAtMs } as const;
+    const limits = { cpus: 1, memoryMb: 128, diskMb: 64, pids: 64 };
+    const spec: SandboxSpec = { name, image: taskImage, labels, ...limits, workdir: '/workspace', mounts: [] };
+    return provider.ensure(spec, signal);
+  };
+  const podsOf = async (rollout: string): Promise<number> => {
+    const labelSelector = `temper.rollout=${rollout}`;
+    return (await core.listNamespacedPod({ namespace, labelSelector })).items.length;
+  };
+  const start = (sandbox: Sandbox, script: string) =>
+    sandbox.start({ key: 'agent', argv: sh(script), env: {}, account: 'agent' }, signal);
+  /** Uses a sandbox as the stages from an agent's start on do. */
+  const use = async (sandbox: Sandbox): Promise<void> => {
+    await stage(async () => {
+      for (let state = 'running'; state === 'running'; ) ({ state } = await sandbox.wait('agent', minute, signal));
+    });
+    await stage(() => sandbox.killProcesses('agent'));
+    await stage(async () => {
+      const { entries } = (await sandbox.changes?.read([], signal)) ?? assert.fail();
+      for await (const { content } of entries()) await drain(content);
+    });
+  };
+
+  const attacks: Readonly<Record<string, string>> = {
+    'leaves less behind than the keeper needs': `${fillQueues}${fillQueues}`,
+    'leaves less behind than the runtime needs': `${fillQueues}${fillQueues}${fillRest}`,
+    'leaves segments of shared memory behind': fillSegments,
+    'holds all of it for ever': holdAll,
+  };
+  for (const [attack, script] of Object.entries(attacks)) {
+    it(`counts an agent that ${attack} as having ended its sandbox, and keeps no witness`, async () => {
+      const sandbox = await make(attack.replaceAll(' ', '-'));
+      await sandbox.changes?.note(signal);
+      await start(sandbox, script);
+      await assert.rejects(use(sandbox), wasEndedInside);
+      await until(async () => (await podsOf(sandbox.name)) === 1);
+    });
+  }
+
+  it('has the kernel end the processes of an agent before the keeper', async () => {
+    const sandbox = await make('scores');
+    for (const account of ['agent', 'grader'] as const) {
+      const argv = sh('cat /proc/self/oom_score_adj');
+      assert.equal(String((await sandbox.exec({ ...foreground, account, argv }, signal)).stdout), '1000\n');
+    }
+  });
+});
