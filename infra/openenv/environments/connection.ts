@@ -27,8 +27,11 @@ export type EnvironmentReply =
 
 /** The reason why an action of the agent got no reply. The connection has ended. */
 export interface NoReply {
-  /** `late`: none came before the time limit; `too-large`: one side refused the other's message for its size. */
-  readonly without: 'late' | 'too-large';
+  /**
+   * `late`: none came before the time limit; `too-large`: one side refused the other's message for its size; `failed`: the
+   * environment ended the session with an error.
+   */
+  readonly without: 'late' | 'too-large' | 'failed';
 }
 
 const messageBytes = 16 * 1024 * 1024;
@@ -50,6 +53,8 @@ const reply = z.discriminatedUnion('type', [
 ]);
 /** The codes of errors that an action causes. After an error with any other code, the session is of no use. */
 const refusals: readonly string[] = ['VALIDATION_ERROR', 'EXECUTION_ERROR'];
+/** The code of an error that ends the session. */
+const sessionError = 'SESSION_ERROR';
 
 /** Connects to an environment, and tries again while it is away. Throws TemperFailure EnvironmentUnavailable. */
 export async function connectEnvironment(
@@ -101,7 +106,8 @@ function connectionOf(at: NamedEnvironment, socket: WebSocket): EnvironmentConne
     const { type, data } = parsed.data;
     if (type === 'observation') return { ...data, reward: data.reward ?? null };
     if (refusals.includes(data.code)) return { refusal: data.message };
-    throw unavailable(at, `${data.code}: ${data.message}`);
+    const said = `${data.code}: ${data.message}`;
+    throw unavailable(at, said, data.code === sessionError ? new Unanswered('failed', said) : undefined);
   }
   return {
     isAlive: () => answersPing(socket),
@@ -147,6 +153,8 @@ class Unanswered extends Error {
 
 /** The code with which either side closes a connection because of a message that is too large for it. */
 const tooLargeCode = 1009;
+/** The code with which a server closes a connection because it failed at a message. */
+const failedCode = 1011;
 const refusedSize = 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH';
 
 /** Sends a message and waits for the next one. */
@@ -157,8 +165,11 @@ function exchange(socket: WebSocket, text: string, signal: AbortSignal): Promise
   const onError = (error: Error & { readonly code?: string }): void => {
     if (error.code === refusedSize) reject(tooLarge());
   };
-  const onClose = (code: number): void =>
-    reject(code === tooLargeCode ? tooLarge() : new Error('it closed the connection'));
+  const onClose = (code: number): void => {
+    if (code === tooLargeCode) reject(tooLarge());
+    else if (code === failedCode) reject(new Unanswered('failed', `it closed the connection with code ${code}`));
+    else reject(new Error('it closed the connection'));
+  };
   const onAbort = (): void => reject(lateness(signal));
   socket.once('message', onMessage).once('close', onClose).on('error', onError);
   signal.addEventListener('abort', onAbort, { once: true });

@@ -27,6 +27,8 @@ const given = z.object(input);
 /** The time limit of one call. It is shorter than the gateway's own, which counts as a failure of the agent. */
 const defaultCallMs = 240_000;
 const limitSec = 290;
+/** The time for the reset that shows whether an environment works. With the limit of a call, it fits the gateway's. */
+const resetMs = 40_000;
 /**
  * The most connections of one gateway. One more closes the one that was used least recently, whose episode is played again at its
  * next call.
@@ -46,6 +48,8 @@ interface Episode {
   readonly task: EnvironmentTask;
   /** The time that an action must have had before its lateness ends the episode. */
   readonly leastActionMs: number;
+  /** The time for which the environment is tried again while it is away; undefined for the usual one. */
+  readonly connectMs: number | undefined;
   /** The calls that it has seen. */
   calls: number;
   rewards: number[];
@@ -95,7 +99,8 @@ export function createEnvironmentTool(
     if (isCurrent && (await known.connection.isAlive())) return known;
     open.delete(session);
     const connection = await connectEnvironment(at, signal, connectMs);
-    const episode: Episode = { at, connection, task, leastActionMs: callMs / 2, calls: 0, rewards: [], isOver: false };
+    const fixed = { at, connection, task, leastActionMs: callMs / 2, connectMs };
+    const episode: Episode = { ...fixed, calls: 0, rewards: [], isOver: false };
     open.set(session, episode);
     for (const [index, { arguments: args, result }] of earlier.entries()) {
       const { action } = given.parse(JSON.parse(args));
@@ -159,14 +164,33 @@ async function play(episode: Episode, action: Readonly<Record<string, unknown>>,
   if (reply.without === 'late' && waitedMs < episode.leastActionMs) {
     throw unavailable(episode.at, 'it took so long to begin again that no time was left for an action');
   }
+  if (reply.without === 'failed') await requireReset(episode);
   episode.isOver = true;
   return `error: ${noReply(reply, waitedMs)}; what was reached before it counts\n${over}`;
 }
 
-const noReply = ({ without }: NoReply, waitedMs: number): string =>
-  without === 'late'
-    ? `the environment did not answer this action in ${Math.round(waitedMs / 1_000)} s`
-    : 'the environment answered this action with more than 16 MB, or refused its size';
+/**
+ * Throws EnvironmentUnavailable unless the environment takes a new connection and answers a reset. One that does works, so that it
+ * failed because of the action; one that does not is gone, for whatever reason.
+ */
+async function requireReset({ at, task, connectMs }: Episode): Promise<void> {
+  // The action may have used the time of its call up.
+  const signal = AbortSignal.timeout(resetMs);
+  const connection = await connectEnvironment(at, signal, connectMs);
+  try {
+    const reply = await connection.reset(task.reset, signal);
+    if ('refusal' in reply)
+      throw unavailable(at, `it failed at an action and refused to begin again: ${reply.refusal}`);
+  } finally {
+    connection.close();
+  }
+}
+
+function noReply({ without }: NoReply, waitedMs: number): string {
+  if (without === 'late') return `the environment did not answer this action in ${Math.round(waitedMs / 1_000)} s`;
+  if (without === 'failed') return 'the environment failed at this action';
+  return 'the environment answered this action with more than 16 MB, or refused its size';
+}
 
 /** Takes the reward of a reply, and returns what the agent sees of it. */
 function take(episode: Episode, reply: EnvironmentReply): string {

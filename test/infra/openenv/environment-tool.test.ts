@@ -110,7 +110,7 @@ describe('the host tool environment', () => {
     await assert.rejects(toolOf(nowhere)([], {}), { type: 'EnvironmentUnavailable', message: /ECONNREFUSED/ });
   });
 
-  it('ends the episode with its rewards at an action that is not answered, or with too much', async (t) => {
+  it('ends the episode with its rewards at an action that is not answered, or with too much, or at which it fails', async (t) => {
     const environment = await startEnvironment(t);
     const ends: readonly (readonly [object, RegExp])[] = [
       [{ hang: true }, /^error: the environment did not answer this action in \d+ s; .*\nThe episode is over\.$/],
@@ -119,6 +119,8 @@ describe('the host tool environment', () => {
         /^error: the environment answered this action with more than 16 MB.*\nThe episode is over\.$/,
       ],
       [{ close: 1009 }, /refused its size.*\nThe episode is over\.$/],
+      [{ close: 1011 }, /^error: the environment failed at this action; .*\nThe episode is over\.$/],
+      [{ error: 'SESSION_ERROR' }, /^error: the environment failed at this action; .*\nThe episode is over\.$/],
     ];
     for (const [action, text] of ends) {
       const call = toolOf(environment, 'last', { callMs: 'hang' in action ? 3_000 : 60_000 });
@@ -142,6 +144,8 @@ describe('the host tool environment', () => {
     await assert.rejects(hanging([], { action: { guess: 3 } }), late);
     const gone = { type: 'EnvironmentUnavailable', message: /closed the connection/ };
     await assert.rejects(toolOf(environment)([], { action: { close: 1012 } }), gone);
+    const refused = { type: 'EnvironmentUnavailable', message: /ECONNREFUSED/ };
+    await assert.rejects(toolOf(environment)([], { action: { close: 1011, forever: true } }), refused);
   });
 
   it('fails as a lost environment where the operator has not named it, or not rightly', async (t) => {

@@ -36,7 +36,10 @@ export async function startGuessEnvironment(): Promise<GuessEnvironment> {
         show('guess a number from 0 to 9', null, false);
       } else if (type === 'step') {
         if ('echo' in data) showPlain(data.echo);
-        else if ('close' in data) socket.close(data.close);
+        else if ('close' in data) {
+          if ('forever' in data) server.close();
+          socket.close(data.close);
+        } else if ('error' in data) say('error', { message: 'it failed', code: data.error });
         else if ('flood' in data) showPlain('x'.repeat(data.flood));
         else if ('hang' in data) return;
         else if (typeof data.guess !== 'number')
