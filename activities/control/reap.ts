@@ -1,4 +1,4 @@
-import type { Client } from '@temporalio/client';
+import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { newestChain } from '../../infra/temporal/chain.ts';
 import { belongsToNamesake } from '../../workflows/contracts/ids.ts';
 import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
@@ -35,12 +35,25 @@ export async function cancelOrphans(
       keys.set(run, asked);
       const key = await asked;
       if (key !== null && !belongsToNamesake(workflowId, run, key)) continue;
-      await client.workflow.getHandle(workflowId, runId).cancel();
-      cancelled.push(workflowId);
+      if (await cancelListed(client, workflowId, runId)) cancelled.push(workflowId);
     }
     return cancelled;
   }
 
   const groups = await cancelThose('group');
   return { groups, rollouts: await cancelThose('rollout') };
+}
+
+/**
+ * Cancels a workflow of the list; returns false if it is not open. The list may be older than its end, and after a restore of the
+ * server's database it may name workflows that the server has never had.
+ */
+async function cancelListed(client: Client, workflowId: string, runId: string): Promise<boolean> {
+  try {
+    await client.workflow.getHandle(workflowId, runId).cancel();
+    return true;
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return false;
+    throw error;
+  }
 }

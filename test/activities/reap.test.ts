@@ -3,11 +3,15 @@ import { mkdtemp, rename, rm, utimes } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it } from 'node:test';
+import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import { TypedSearchAttributes } from '@temporalio/common';
+import { cancelOrphans } from '../../activities/control/reap.ts';
 import { createReaper } from '../../activities/host/reap.ts';
 import { createSlots, type Slots } from '../../activities/host/slots.ts';
 import { createKeptResults, type KeptResults } from '../../infra/sandbox/kept-results.ts';
 import type { SandboxInfo, SandboxKind, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
 
 const stack = 'reaped';
 const gone: SandboxInfo = {
@@ -214,4 +218,26 @@ it('removes kept results, and unfinished ones, of rollouts that are over or have
   const left = (await results.list(0)).map(({ rollout, epoch }) => `${rollout} ${epoch}`);
   // The second epoch's result is too new: its rollout may not be visible yet.
   assert.deepEqual(left.sort(), ['live 1', 'live.new 1', 'over 2', 'unknown 1', 'unknown.new 1']);
+});
+
+it('cancels the groups of a closed run although the list also names one that the server does not have', async () => {
+  const typedSearchAttributes = new TypedSearchAttributes([{ key: searchAttributes.run, value: 'closed' }]);
+  const unknown = (workflowId: string) => new WorkflowNotFoundError('not found', workflowId, undefined);
+  const cancelled: string[] = [];
+  const workflow = {
+    async *list({ query }: { readonly query: string }) {
+      if (!query.includes('"group"')) return;
+      for (const workflowId of ['never-was', 'open']) yield { workflowId, runId: workflowId, typedSearchAttributes };
+    },
+    getHandle: (workflowId: string) => ({
+      describe: () => Promise.reject(unknown(workflowId)),
+      cancel: async () => {
+        if (workflowId === 'never-was') throw unknown(workflowId);
+        cancelled.push(workflowId);
+      },
+    }),
+  };
+  const client = { workflow } as unknown as Client;
+  assert.deepEqual(await cancelOrphans(client), { groups: ['open'], rollouts: [] });
+  assert.deepEqual(cancelled, ['open']);
 });

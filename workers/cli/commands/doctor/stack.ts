@@ -36,15 +36,23 @@ export const checkStack: RunChecks = async function* (config) {
   for (const engine of createEngines(config.pool)) yield await engineCheck(engine);
 };
 
+const engineRemedy = 'start it with `temper policy`, or start the server that TEMPER_ENGINE_URLS names';
+/** The remedies for an engine that answers and cannot be used, by what its failure says. */
+const engineRemedies: readonly (readonly [RegExp, string])[] = [
+  [/got 40[13]\b/, 'set TEMPER_ENGINE_API_KEY to the key that the engine expects'],
+  [/certificate/, 'set NODE_EXTRA_CA_CERTS to a file with the authority of its certificate, or correct the address'],
+];
+
 async function engineCheck(engine: Engine): Promise<Check> {
-  const remedy = 'start it with `temper policy`, or start the server that TEMPER_ENGINE_URLS names';
   try {
     const { ready, version, paused } = await engine.health(AbortSignal.timeout(engineTimeoutMs));
-    if (!ready) return missing('engine', `${engine.url} is not ready`, remedy);
+    if (!ready) return missing('engine', `${engine.url} is not ready`, engineRemedy);
     const weights = version === null ? 'initial weights' : `policy version ${version}`;
     return ok('engine', `${engine.url}, ${weights}${paused ? ', paused' : ''}`);
   } catch (error) {
-    return missing('engine', errorMessage(error), remedy);
+    const message = errorMessage(error);
+    const [, remedy = engineRemedy] = engineRemedies.find(([pattern]) => pattern.test(message)) ?? [];
+    return missing('engine', message, remedy);
   }
 }
 
