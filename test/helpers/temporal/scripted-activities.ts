@@ -73,7 +73,7 @@ export interface ScriptedWorkersOptions {
 
 /** Starts workers whose activities follow a script, without sandbox, engine and trainer. Workflows, server, store and records are real. */
 export async function startScriptedWorkers(
-  server: TestServer,
+  server: Pick<TestServer, 'address' | 'client' | 'namespace'>,
   home: string,
   script: Script,
   options: ScriptedWorkersOptions = {},
