@@ -19,6 +19,7 @@ import { secretOf } from '../infra/gateway/secret.ts';
 import { requireSharedJournals } from '../infra/gateway/sessions/journal-directory.ts';
 import { controlSockets } from '../infra/gateway/sockets.ts';
 import { createVerdictCache } from '../infra/grading/verdict-cache.ts';
+import { readFleetSlots } from '../infra/hosts/fleet-slots.ts';
 import type { Lease } from '../infra/hosts/lease.ts';
 import { createBuildProxies } from '../infra/images/build-proxy.ts';
 import { needOf, usualTask } from '../infra/machine/fit.ts';
@@ -100,8 +101,9 @@ export async function runHost(config: Config, signal: AbortSignal): Promise<void
       const { createsPerSecond } = config;
       const limitsCreations = createsPerSecond !== null;
       const placing = { turns, placement: createPlacement({ ...host, share, turns, limitsCreations }) };
-      const watch = { ...placing, slots: host.slots, log, openShares: () => openShares(client), start: startWorker };
-      void watchShares(watch, ended);
+      const fleetSlots = () => readFleetSlots(shared.hosts, { name: host.name, capacity: config.capacity });
+      const watch = { ...placing, slots: host.slots, log, openShares: () => openShares(client), fleetSlots };
+      void watchShares({ ...watch, start: startWorker }, ended);
       const adopting = config.sharedJournals === null ? [] : adoptionWorkers(host, gateway);
       return [
         ...creationWorkers(createsPerSecond),

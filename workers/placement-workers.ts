@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WorkerOptions } from '@temporalio/worker';
 import type { Logger } from 'pino';
-import type { PlacementQueue, PlacementTurns } from '../activities/host/placement-turns.ts';
+import type { FleetSlots } from '../activities/host/fleet-slots.ts';
+import type { PlacementQueue } from '../activities/host/placement-order.ts';
+import type { PlacementTurns } from '../activities/host/placement-turns.ts';
 import type { Slots } from '../activities/host/slots.ts';
 import type { PlacementActivities } from '../activities/interfaces/host.ts';
 import type { OpenShare } from '../infra/temporal/shares.ts';
@@ -13,6 +15,8 @@ const onePoller = { activityTaskPollerBehavior: { type: 'simple-maximum', maximu
 /** The intervals at which a host asks for new runs and sweeps, while it has a free slot and while it has none. */
 const askFreeMs = 1_000;
 const askFullMs = 5_000;
+/** The interval at which a host that serves several runs or sweeps reads how many slots the other hosts have. */
+const askFleetMs = 60_000;
 
 /** The queues that runs and sweeps have in common: of rollouts by hand, and of those that 0.4.0 started. */
 const commonQueues: readonly PlacementQueue[] = [
@@ -33,6 +37,8 @@ interface WatchOptions extends PlacementWorkerDependencies {
   readonly slots: Pick<Slots, 'isFree'>;
   readonly log: Pick<Logger, 'warn'>;
   openShares(): Promise<readonly OpenShare[]>;
+  /** Reads the slots of all hosts. Default: this host is the only one. */
+  readonly fleetSlots?: () => Promise<FleetSlots>;
   /** Starts a worker, and returns the function that stops it. */
   start(options: WorkerOptions): Promise<() => void>;
 }
@@ -40,9 +46,15 @@ interface WatchOptions extends PlacementWorkerDependencies {
 /** Polls a queue for each open run and sweep, until the signal aborts. */
 export async function watchShares(options: WatchOptions, signal: AbortSignal): Promise<void> {
   const running = new Map<string, () => void>();
+  let fleetAtMs = Number.NEGATIVE_INFINITY;
   while (!signal.aborted) {
     try {
-      await follow(options, running, await options.openShares());
+      const shares = await options.openShares();
+      if (options.fleetSlots && shares.length > 1 && performance.now() - fleetAtMs >= askFleetMs) {
+        options.turns.inFleet(await options.fleetSlots());
+        fleetAtMs = performance.now();
+      }
+      await follow(options, running, shares);
     } catch (error) {
       // Known runs continue meanwhile.
       if (!signal.aborted) options.log.warn({ error }, 'could not look for new runs and sweeps; the host tries again');

@@ -1,3 +1,5 @@
+import type { FleetSlots } from './fleet-slots.ts';
+import { createPlacementOrder, type Placed, type PlacementQueue } from './placement-order.ts';
 import type { Slots } from './slots.ts';
 import type { SweepShare } from './sweep-share.ts';
 
@@ -14,15 +16,6 @@ const emptyAfterMs = 5_000;
 const goneAfterMs = 1_000;
 /** The interval at which a queue's turn is checked again if no slot changes: training may have ended. */
 const checkAgainMs = 1_000;
-
-/** A queue of rollouts that wait for slots: those of one run or sweep, or those by hand. */
-export interface PlacementQueue {
-  readonly name: string;
-  readonly sweep: boolean;
-  /** The run or sweep, by the end of its key; absent for rollouts by hand. */
-  readonly share?: string | undefined;
-  readonly weight: number;
-}
 
 /**
  * The turn of a queue to poll for rollouts. A poll takes no slot: if it did, the queues would keep slots from each other while
@@ -51,8 +44,11 @@ export interface WaitingRollout {
 /**
  * The turns of a host's placement queues. The run that holds the smallest part of the slots for its weight comes first, so
  * that the slots are held by weight once each has been released. Runs come before sweeps. What one does not use, another may.
+ * A run whose part of the whole fleet is less than a slot gets its part of the placements instead.
  */
 export interface PlacementTurns {
+  /** Tells the slots of all hosts. Until then a host counts as the only one. */
+  inFleet(fleet: FleetSlots): void;
   /** Returns the turn of a queue; a second call for the same name changes its weight. */
   of(queue: PlacementQueue): PlacementTurn;
   /** Forgets a queue that is polled no more. */
@@ -70,7 +66,9 @@ export interface PlacementTurnsOptions {
 export function createPlacementTurns({ slots, share, backlogOf }: PlacementTurnsOptions): PlacementTurns {
   const queues = new Map<string, Polls>();
   const all = (): Polls[] => [...queues.values()];
-  const comesBefore = (first: Polls, second: Polls): boolean => precedence(first, second, slots) < 0;
+  const order = createPlacementOrder(slots);
+  const { comesBefore } = order;
+  const follow = (): void => order.follow(all().map(({ queue }) => queue));
 
   /**
    * Returns whether a slot is free beside those of the rollouts that are placed now, and of the polls of this very queue. A
@@ -106,10 +104,12 @@ export function createPlacementTurns({ slots, share, backlogOf }: PlacementTurns
     slots.changed(AbortSignal.any([signal, AbortSignal.timeout(atMostMs)])).catch(() => signal.throwIfAborted());
 
   return {
+    inFleet: order.inFleet,
     of(queue) {
-      const polls = queues.get(queue.name) ?? createPolls(queue);
+      const polls = queues.get(queue.name) ?? createPolls(queue, all);
       polls.queue = queue;
       queues.set(queue.name, polls);
+      follow();
       return {
         async next(signal) {
           polls.asking += 1;
@@ -123,7 +123,10 @@ export function createPlacementTurns({ slots, share, backlogOf }: PlacementTurns
         },
       };
     },
-    remove: (name) => void queues.delete(name),
+    remove(name) {
+      queues.delete(name);
+      follow();
+    },
     waitsFor(name) {
       const polls = queues.get(name);
       if (polls === undefined) return { isNext: async () => true, ended: () => {} };
@@ -153,15 +156,6 @@ async function provedEmpty({ queue, open }: Polls, backlogOf: PlacementTurnsOpti
   return false;
 }
 
-/** Compares two queues: a negative number if the first one comes before the second. */
-function precedence(first: Polls, second: Polls, slots: Slots): number {
-  if (first.queue.sweep !== second.queue.sweep) return first.queue.sweep ? 1 : -1;
-  // A half more than it holds, divided by its weight: the rule of Sainte-Laguë, which rounds shares without favour.
-  const part = ({ queue, placing, waiting }: Polls): number =>
-    (slots.takenBy(queue) + placing.size - waiting + 0.5) / queue.weight;
-  return part(first) - part(second) || first.placedAt - second.placedAt;
-}
-
 /** A poll that has brought no rollout yet. */
 interface OpenPoll {
   readonly sinceMs: number;
@@ -171,7 +165,7 @@ interface OpenPoll {
 }
 
 /** The polls of one queue. */
-interface Polls {
+interface Polls extends Placed {
   queue: PlacementQueue;
   /** The number of callers that wait for the queue's turn. */
   asking: number;
@@ -183,19 +177,15 @@ interface Polls {
   readonly placing: ReadonlySet<PlacementPoll>;
   /** The number of rollouts that wait on this host for a slot. */
   waiting: number;
-  /** The order of the last placements: of two equal queues, the one that got nothing for longer comes first. */
-  readonly placedAt: number;
+  missed: number;
   start(): PlacementPoll;
 }
 
-let placements = 0;
-
-function createPolls(queue: PlacementQueue): Polls {
+function createPolls(queue: PlacementQueue, all: () => readonly Polls[]): Polls {
   const open = new Map<PlacementPoll, OpenPoll>();
   const placing = new Set<PlacementPoll>();
-  let placedAt = 0;
   let seenAtMs = Number.NEGATIVE_INFINITY;
-  return {
+  const polls: Polls = {
     queue,
     asking: 0,
     get seenAtMs() {
@@ -207,15 +197,14 @@ function createPolls(queue: PlacementQueue): Polls {
     open,
     placing,
     waiting: 0,
-    get placedAt() {
-      return placedAt;
-    },
+    missed: 0,
     start() {
       const poll: PlacementPoll = {
         placing() {
           open.delete(poll);
           placing.add(poll);
-          placedAt = placements += 1;
+          for (const other of all()) if (other.queue.sweep === polls.queue.sweep) other.missed += 1;
+          polls.missed = 0;
           seenAtMs = Date.now();
         },
         ended() {
@@ -228,4 +217,5 @@ function createPolls(queue: PlacementQueue): Polls {
       return poll;
     },
   };
+  return polls;
 }

@@ -17,11 +17,11 @@ import { startTestWorkers, type TestWorkers } from '../helpers/temporal/workers.
 import { until } from '../helpers/until.ts';
 
 /*
- * Two hosts with eight slots each, in which the shares of the weights are whole slots; every agent holds its slot for some
- * seconds, so that slots are released one by one.
+ * Two hosts whose slots cannot be divided by the weights, while those of the whole fleet can; every agent holds its slot for
+ * some seconds, so that slots are released one by one.
  */
-const capacity = 8;
-const all = 2 * capacity;
+const capacities = { first: 6, second: 10 } as const;
+const all = Object.values(capacities).reduce((sum, one) => sum + one, 0);
 
 describe('runs that want more slots than two hosts have', () => {
   let home: string;
@@ -37,12 +37,14 @@ describe('runs that want more slots than two hosts have', () => {
     const tasks = join(home, 'tasks');
     task = await writeHarborTask(tasks, 'takes-a-while', { solve: 'sleep 4' });
     hosts = [];
-    for (const host of ['first', 'second']) {
+    let before = 0;
+    for (const [host, capacity] of Object.entries(capacities)) {
       const provider = createLocalProvider({ root: join(home, host), stack: host, spawner: createHelperSpawner() });
       const checkRun = async () => undefined;
-      hosts.push(
-        await startTestWorkers({ server, home, host, provider, taskRoots: [tasks], capacity, control: { checkRun } }),
-      );
+      const fleet = { before, all };
+      before += capacity;
+      const placing = { host, provider, capacity, fleetSlots: async () => fleet };
+      hosts.push(await startTestWorkers({ server, home, ...placing, taskRoots: [tasks], control: { checkRun } }));
     }
     trainer = await startIdleTrainer(server);
   });
@@ -100,7 +102,7 @@ describe('runs that want more slots than two hosts have', () => {
   };
 
   it('hold them by their weights, also one that comes late, and one that is cancelled leaves its part to the others', async () => {
-    await train('three', 3, 54);
+    await train('three', 3, 70);
     const three = await until(() => keyOf('three').catch(() => null), 600_000);
     await until(async () => held(three) === all, 600_000);
     await train('one', 1, 20);
@@ -108,17 +110,19 @@ describe('runs that want more slots than two hosts have', () => {
     await until(async () => held(one) === all / 4, 600_000);
     near(await partsOverATurnover(['three', 'one']), [3 / 4, 1 / 4]);
 
-    await train('late', 4, 30);
+    await train('late', 4, 36);
     const late = await until(() => keyOf('late').catch(() => null), 600_000);
     await until(async () => held(late) >= all / 2, 600_000);
     near(await partsOverATurnover(['three', 'one', 'late']), [3 / 8, 1 / 8, 4 / 8]);
 
-    await cancel('three');
+    // The others may have nothing left when the last rollout of the cancelled run has been cleaned up.
+    const cancelled = cancel('three');
     await until(async () => held(three) === 0 && held(one) + held(late) >= all - 2, 600_000);
     for (const run of ['one', 'late']) {
       const { rollouts, phase } = await statusOf(run);
       assert.deepEqual([phase, rollouts.infra, rollouts.cancelled, rollouts.stale], ['running', 0, 0, 0], run);
     }
+    await cancelled;
   });
 });
 

@@ -13,6 +13,7 @@ import { createTaskActivities } from '../../../activities/control/tasks.ts';
 import { createAdmission } from '../../../activities/host/admission.ts';
 import { createAgentActivities } from '../../../activities/host/agent.ts';
 import { createEvaluation, createEvaluationInPlace } from '../../../activities/host/evaluate.ts';
+import type { FleetSlots } from '../../../activities/host/fleet-slots.ts';
 import type { Host } from '../../../activities/host/host.ts';
 import { createImageActivities } from '../../../activities/host/images.ts';
 import { createIntake } from '../../../activities/host/intake.ts';
@@ -86,6 +87,8 @@ export interface TestWorkersOptions {
   readonly capacity?: number;
   /** The name of the host. Default: test-host. */
   readonly host?: string;
+  /** Reads the slots of all hosts. Default: this host is the only one. */
+  readonly fleetSlots?: () => Promise<FleetSlots>;
   /** The width of the lanes of heavy stages. Default: 4. */
   readonly lanes?: number;
   /** The limit of the files that an agent changed, for tests that get them. Default: a gigabyte. */
@@ -230,10 +233,9 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
   await Promise.all(queues.map(workers.start));
   const closing = new AbortController();
   const { slots } = host;
-  const watching = watchShares(
-    { ...placing, slots, log: { warn: () => {} }, openShares: () => openShares(client), start: workers.start },
-    closing.signal,
-  );
+  const watch = { ...placing, slots, log: { warn: () => {} }, openShares: () => openShares(client) };
+  const { fleetSlots } = options;
+  const watching = watchShares({ ...watch, ...(fleetSlots && { fleetSlots }), start: workers.start }, closing.signal);
   return {
     host,
     store,
