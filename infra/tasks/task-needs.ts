@@ -120,6 +120,10 @@ export const needs = {
     what: "an agent that calls them: mini, terminal, pi, claude-code, codex or opencode; those that are not temper's own: TEMPER_TOOLS",
     isNeeded: ({ description }) => description.hostTools !== undefined,
   },
+  'an OpenEnv environment': {
+    what: 'its address is in environments.json of the stack: TEMPER_ENVIRONMENTS; without it, no agent can play',
+    isNeeded: ({ description }) => description.hostTools?.includes('environment') === true,
+  },
   'skills for the agent': {
     what: 'an agent that reads skills: claude-code, codex, opencode or pi',
     isNeeded: ({ skillsDirectory }) => skillsDirectory !== null,

@@ -126,7 +126,7 @@ it('says what tasks need: networks, images and solutions, and more than the host
   });
 });
 
-it('says which tasks need an agent that calls host tools, and which collect from what the agent left', () => {
+it('says which tasks need an agent that calls host tools, or an environment, and which collect what the agent left', () => {
   const files = {
     'task.toml': '[environment]\ndocker_image = "any"\n',
     'instruction.md': 'Answer.',
@@ -135,6 +135,7 @@ it('says which tasks need an agent that calls host tools, and which collect from
   const task = (toml: string) => readHarborTask(filesOf({ ...files, 'task.toml': files['task.toml'] + toml }));
   const examples = {
     'host tools': '[tools]\nhost = ["answer"]\n',
+    'an OpenEnv environment': '[tools]\nhost = ["environment"]\n',
     'commands that collect': '[[verifier.collect]]\ncommand = "pg_dump >rows.sql"\n',
   } as const;
   for (const [name, toml] of Object.entries(examples)) {
