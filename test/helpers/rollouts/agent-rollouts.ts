@@ -56,6 +56,8 @@ export interface AgentRolloutsOptions {
   readonly hostTools?: readonly HostTool[];
   /** The way of the model calls. Default: sockets. */
   readonly channel?: ChannelKind;
+  /** The time for which relays hold model calls over a stream. Default: a minute. */
+  readonly holdMs?: number;
   /** The network that tasks may have. Default: none. */
   readonly network?: Pick<Host['network'], 'cap' | 'outside'>;
 }
@@ -68,6 +70,7 @@ export async function startAgentRollouts(
     upstreams,
     hostTools = [],
     channel,
+    holdMs,
     network,
   }: AgentRolloutsOptions = {},
 ): Promise<AgentRollouts> {
@@ -97,6 +100,7 @@ export async function startAgentRollouts(
       provider,
       cacheDir: cacheDirectory(process.env),
       ...(channel !== undefined && { channel }),
+      ...(holdMs !== undefined && { holdMs }),
       network,
       ...(taskRoot !== undefined && { taskRoots: [join(home, taskRoot)] }),
       gateway: { gatewaySockets: sockets, secretOf: (session) => secretOf(stackKey, session) },

@@ -111,6 +111,8 @@ export interface TestWorkersOptions {
   readonly gateway?: Pick<Host, 'gatewaySockets' | 'secretOf'>;
   /** Default: sockets. */
   readonly channel?: Host['channel'];
+  /** Default: a minute. */
+  readonly holdMs?: number;
   /** The network that tasks may have. Default: none. */
   readonly network?: Pick<Host['network'], 'cap' | 'outside'> | undefined;
   /** The way in which the only pool of engines publishes. Default: whole weights. */
@@ -289,7 +291,7 @@ function createTestHost({ home, provider, taskRoots, capacity, gateway, ...optio
       places: createEgressPlaces(join(home, 'egress')),
       runtime: runtime.prepare,
     },
-    holdMs: 60_000,
+    holdMs: options.holdMs ?? 60_000,
     snapshotBytes: options.snapshotBytes ?? 2 ** 30,
     pathOf: (kind) => (kind === 'local' ? `${runtimeTarget}/bin:/usr/bin:/bin` : null),
     evaluationMounts: async (kind) => (kind === 'local' ? [await runtime.prepare()] : []),
