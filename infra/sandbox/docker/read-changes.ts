@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { type CarriedHeader, type CarriedOwner, ownPaths, type ReadChanges } from '../changes.ts';
 import { SandboxFailure } from '../failure.ts';
-import { listDirectories } from '../shell/listing.ts';
+import { ListKilled, listDirectories } from '../shell/listing.ts';
 import type { Shell } from '../shell/shell.ts';
 import { bytesOf, drain, type TarEntry, tarEntries } from '../tar-entries.ts';
 import { accountFiles, withoutUid } from './account-files.ts';
@@ -119,7 +119,9 @@ export async function readChanges(
   if (listed > mostNameBytes) return tooMany;
   const agent = shell.uidOf('agent');
   return {
-    listings: await listDirectories(shell, plan.changed, signal),
+    listings: await listDirectories(shell, plan.changed, signal).catch((error: unknown) => {
+      throw error instanceof ListKilled ? fullMemory(shell.name, error) : error;
+    }),
     added: plan.added,
     async *entries() {
       for (const archive of plan.archives) {
@@ -133,6 +135,12 @@ export async function readChanges(
       }
     },
   };
+}
+
+/** The failure of a sandbox in which no small program runs although the agent has ended: only what it left can fill the memory. */
+function fullMemory(sandbox: string, cause: Error): SandboxFailure {
+  const text = `the files of sandbox ${sandbox} could not be read, since what its agent has left fills its memory`;
+  return new SandboxFailure('SandboxLost', text, { cause, loss: 'out-of-memory' });
 }
 
 /** Yields the entries of one archive; none if the path is gone. Ends the daemon's answer when the caller leaves. */

@@ -23,6 +23,15 @@ for p in "$@"; do [ ! -e "$p" ] && [ ! -L "$p" ] || printf '%s\\0' "$p"; done
 exit 0
 `;
 
+const killedCode = 137;
+
+/** The failure of a list whose program was killed, as the kernel does where memory is full. */
+export class ListKilled extends SandboxFailure {
+  constructor(sandbox: string) {
+    super('SandboxUnavailable', `the program that lists directories of ${sandbox} was killed; temper tries again`);
+  }
+}
+
 /** Lists directories by their names; a path that is no directory, and what no account may read, is left out. */
 export async function listDirectories(
   shell: Shell,
@@ -34,6 +43,7 @@ export async function listDirectories(
     for (const args of chunks(directories.filter((one) => !found.has(one)))) {
       const listed = await shell.run({ role, text: list, args, maxOutputBytes: mostBytes }, signal);
       const { stdout, truncated, exitCode } = listed;
+      if (exitCode === killedCode) throw new ListKilled(shell.name);
       if (exitCode !== 0)
         throw new SandboxFailure('Internal', `listing directories of ${shell.name} ended with exit code ${exitCode}`, {
           evidence: listed.stderr.toString('utf8').trim().slice(-300),
