@@ -21,6 +21,8 @@ export const blockBytes = 512;
 const megabyte = 2 ** 20;
 /** Duration of one watch inside the sandbox. It bounds what a caller that died leaves running there. */
 const watchSec = 30;
+const killedCode = 137;
+const never = new AbortController().signal;
 
 /** The environment entry that marks every process of a key, even one whose parents have ended. */
 export const markOf = (key: string): string => `TEMPER_PROCESS=${key}`;
@@ -40,7 +42,7 @@ export interface Processes {
 
 export function createProcesses(shell: Shell, spec: StoredSpec, reports: SandboxReports): Processes {
   const status = async (key: string, signal: AbortSignal): Promise<ProcessStatus> => {
-    return statusOf(shell.name, await shell.run({ role: 'keeper', text: scripts.status, args: [key] }, signal));
+    return statusOf(shell, await shell.run({ role: 'keeper', text: scripts.status, args: [key] }, signal));
   };
 
   const start: Processes['start'] = async (request, putFiles, signal) => {
@@ -70,7 +72,7 @@ export function createProcesses(shell: Shell, spec: StoredSpec, reports: Sandbox
     const ended = live && (await withTimeout(live, watchSec * 1_000, signal));
     if (ended) return ended;
     const script = { role: 'keeper', text: scripts.watchStatus, args: [key, String(watchSec)] } as const;
-    return statusOf(shell.name, await shell.run(script, signal));
+    return statusOf(shell, await shell.run(script, signal));
   };
 
   const readLog = async (key: string, { fromByte, maxBytes }: LogRange, signal: AbortSignal): Promise<LogPart> => {
@@ -89,10 +91,12 @@ export function createProcesses(shell: Shell, spec: StoredSpec, reports: Sandbox
   return { start, status, watch, readLog };
 }
 
-/** Throws if the kernel ended the recorder for memory: no account can end it, but one may have filled the memory. */
-function statusOf(sandbox: string, { exitCode, stdout, stderr }: ScriptResult): ProcessStatus {
-  if (String(stdout).trim() === scripts.killedForMemory) {
-    const text = `the result of a process in sandbox ${sandbox} is lost, since the memory of the sandbox was full and the kernel ended the program that records it`;
+/** Throws if the kernel ended the recorder or the reader for memory: no account can end these, but one may have filled the memory. */
+async function statusOf(shell: Shell, { exitCode, stdout, stderr }: ScriptResult): Promise<ProcessStatus> {
+  // A sandbox that was stopped has its programs killed, too, and says so when it is used again.
+  if (exitCode === killedCode) await shell.run({ role: 'keeper', text: ':', args: [] }, never);
+  if (exitCode === killedCode || String(stdout).trim() === scripts.killedForMemory) {
+    const text = `the result of a process in sandbox ${shell.name} is lost, since the memory of the sandbox was full and the kernel ended the program that records or reads it`;
     throw new SandboxFailure('SandboxLost', text, { loss: 'out-of-memory' });
   }
   if (exitCode === 0) return parseStatus(String(stdout));
