@@ -9,6 +9,7 @@ import type { GatewayControl, Opened, OpenSession, SessionStatus } from '../cont
 import { GatewayError } from '../gateway-error.ts';
 import { limits } from '../limits.ts';
 import type { Peers } from '../peers.ts';
+import { taskOf } from '../tools/task-files.ts';
 import { requireLease } from './fence.ts';
 import type { Presence } from './presence.ts';
 import { sealTrace } from './seal.ts';
@@ -80,7 +81,7 @@ class SessionTable implements Sessions {
     const { upstream } = session;
     const fence = session.fence ?? this.#deps.lease.now().token ?? undefined;
     requireLease(this.#deps, { session: session.session, fence });
-    this.#deps.toolbox.require(session.hostTools ?? []);
+    await this.#deps.toolbox.require(session.hostTools ?? [], taskOf(session, this.#deps.taskFiles));
     const model = upstream && (await this.#deps.upstreams.find(upstream.name));
     const found = await this.find(session.session);
     if (found === null) await this.#create({ ...session, fence });

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
-import type { HostTool } from './host-tool.ts';
+import type { HostTool, HostToolContext } from './host-tool.ts';
 
 /** The host tools of a gateway, by name. */
 export interface Toolbox {
-  /** Throws TemperFailure UnsupportedTask if there is no tool of one of these names. */
-  require(names: readonly string[]): void;
+  /** Throws TemperFailure UnsupportedTask if there is no tool of one of these names, or if one cannot work for the task. */
+  require(names: readonly string[], task: HostToolContext['task']): Promise<void>;
   /** Returns the tools of these names, without those that are missing. */
   find(names: readonly string[]): readonly HostTool[];
 }
@@ -35,7 +35,7 @@ export function createToolbox(own: readonly HostTool[] = []): Toolbox {
   const table = [submit, answer as unknown as HostTool, ...own];
   const byName = new Map(table.map((tool) => [tool.name, tool]));
   return {
-    require(names) {
+    async require(names, task) {
       if (names.includes('answer') && names.includes('environment')) {
         throw new TemperFailure(
           'UnsupportedTask',
@@ -43,11 +43,13 @@ export function createToolbox(own: readonly HostTool[] = []): Toolbox {
         );
       }
       const missing = names.find((name) => !byName.has(name));
-      if (missing === undefined) return;
-      throw new TemperFailure(
-        'UnsupportedTask',
-        `expected host tools among ${[...byName.keys()].join(', ')}, got ${JSON.stringify(missing)}; name its module in TEMPER_TOOLS of every process of the stack`,
-      );
+      if (missing !== undefined) {
+        throw new TemperFailure(
+          'UnsupportedTask',
+          `expected host tools among ${[...byName.keys()].join(', ')}, got ${JSON.stringify(missing)}; name its module in TEMPER_TOOLS of every process of the stack`,
+        );
+      }
+      for (const name of names) await byName.get(name)?.check?.(task);
     },
     find: (names) => names.flatMap((name) => byName.get(name) ?? []),
   };

@@ -18,7 +18,7 @@ export interface NamedEnvironment {
 }
 
 export interface Environments {
-  /** Returns an environment by its name. Throws TemperFailure EnvironmentUnavailable, which lists the known names, or InvalidInput. */
+  /** Returns an environment by its name. Throws TemperFailure UnsupportedTask, which lists the known names, or InvalidInput. */
   find(name: string): Promise<NamedEnvironment>;
 }
 
@@ -34,7 +34,7 @@ export function createEnvironments(
       if (found === undefined) {
         const names = Object.keys(known).join(', ') || 'none';
         throw new TemperFailure(
-          'EnvironmentUnavailable',
+          'UnsupportedTask',
           `environment: expected one that ${path} names (${names}), got ${name}; add it to that file`,
         );
       }

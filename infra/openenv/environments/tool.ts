@@ -77,7 +77,7 @@ export function createEnvironmentTool(
     const earlier = context.calls.filter(({ tool, failed }) => tool === name && failed !== true);
     if (earlier.at(-1)?.result.endsWith(over) === true) return over;
     const signal = AbortSignal.any([context.signal, AbortSignal.timeout(callMs)]);
-    const task = await taskOf(context);
+    const task = await taskOf(context.task);
     const at = await environments.find(task.environment);
     const episode = await episodeOf(at, { task, earlier, session: context.session }, signal);
     const first = earlier.length === 0 ? await begin(episode, signal) : '';
@@ -119,6 +119,9 @@ export function createEnvironmentTool(
       'The environment of the task. Call it without an action first: it shows the first observation and the form of actions. Then give it one action in each call.',
     input,
     timeoutSec: limitSec,
+    check: async (task) => {
+      await environments.find((await taskOf(task)).environment);
+    },
     call: (args, context) => call(args, context).catch((error: unknown) => refuse(error, context)),
   };
   // The gateway calls it with arguments that its own schema has read.
@@ -133,9 +136,12 @@ function refuse(error: unknown, { task, signal }: HostToolContext): never {
   throw new TemperFailure('EnvironmentUnavailable', message, { cause: error });
 }
 
-async function taskOf({ task }: HostToolContext): Promise<EnvironmentTask> {
+async function taskOf(task: HostToolContext['task']): Promise<EnvironmentTask> {
   const bytes = await task.file(environmentFile);
-  if (bytes === null) throw new Error(`task ${task.id}: expected tools/${environmentFile}, got no such file`);
+  if (bytes === null) {
+    const message = `task ${task.id}: expected tools/${environmentFile}, got no such file`;
+    throw new TemperFailure('UnsupportedTask', message);
+  }
   return environmentTask.parse(JSON.parse(Buffer.from(bytes).toString()));
 }
 

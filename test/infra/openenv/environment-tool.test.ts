@@ -148,7 +148,7 @@ describe('the host tool environment', () => {
     await assert.rejects(toolOf(environment)([], { action: { close: 1011, forever: true } }), refused);
   });
 
-  it('fails as a lost environment where the operator has not named it, or not rightly', async (t) => {
+  it('fails as a lost environment where the operator has not named it, or not rightly, and refuses the task before', async (t) => {
     const directory = await mkdtemp(join(tmpdir(), 'temper-environments-'));
     t.after(() => rm(directory, { recursive: true }));
     const path = join(directory, 'environments.json');
@@ -158,7 +158,13 @@ describe('the host tool environment', () => {
       const context = { session: 's.1', task: { id: 'guess-0', file: async () => bytes }, calls: [], signal: never };
       return assert.rejects(async () => tool.call({}, context), { type: 'EnvironmentUnavailable', message });
     };
-    await failure('{"environment":"guess"}', /expected one that .*environments.json names \(none\), got guess/);
+    const unnamed = /expected one that .*environments.json names \(none\), got guess/;
+    await failure('{"environment":"guess"}', unnamed);
+    const task = { id: 'guess-0', file: async () => Buffer.from('{"environment":"guess"}') };
+    await assert.rejects(createToolbox([tool]).require(['environment'], task), {
+      type: 'UnsupportedTask',
+      message: unnamed,
+    });
     await writeFile(path, '{"guess":{"url":"http://127.0.0.1:1","tokenFrom":"NO_SUCH_TOKEN"}}');
     await failure('{"environment":"guess"}', /guess.tokenFrom: expected NO_SUCH_TOKEN in the environment/);
     await writeFile(path, '{"guess":{"url":"ftp://127.0.0.1"}}');
