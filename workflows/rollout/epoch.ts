@@ -3,7 +3,6 @@ import type { Placement } from '../../activities/interfaces/host.ts';
 import { cleanUpOn, images, placement, provisioningOn, sealingOn, sessionsOn } from '../activities.ts';
 import type { ModelUse, SandboxProvider } from '../contracts/cost.ts';
 import type { RolloutEpoch } from '../contracts/ids.ts';
-import type { StopReason } from '../contracts/outcome.ts';
 import { defaultPool } from '../contracts/policy.ts';
 import type { SandboxKind } from '../contracts/sandbox-kinds.ts';
 import { searchAttributes } from '../contracts/search-attributes.ts';
@@ -11,6 +10,7 @@ import { type TraceSummary, trainAllBranches } from '../contracts/trace.ts';
 import type { EpochContext, Prepared, Produced } from './epoch-context.ts';
 import { createEpochHost, type EpochHost, untilTaken } from './epoch-host.ts';
 import { gradeInPlace, isGradedInPlace } from './grade-in-place.ts';
+import { stopReason } from './stop-reason.ts';
 import { workInSteps } from './task-steps.ts';
 import { untilAllowed } from './until-allowed.ts';
 import { type Worked, workOnce } from './work-once.ts';
@@ -43,7 +43,7 @@ export async function produce(context: EpochContext): Promise<Produced> {
     const [trace] = await both(sealed, inPlace ? Promise.resolve() : sandbox.release());
     open = false;
     if (trace !== null) meter.session(useOf(trace));
-    const end = { ...ended, stop: stopWith(resolved.hostTools, trace, ended.stop) };
+    const end = { ...ended, stop: stopReason(resolved.hostTools, trace, ended.stop) };
     const given = known ?? trace?.answer;
     const answer = given === undefined ? {} : { answer: given };
     const produced = { ...work, end, trace, ...answer, limitsCreations };
@@ -114,12 +114,6 @@ function letWork(
 ): Promise<Worked> {
   const { steps } = context.resolved.task;
   return steps === undefined ? workOnce(context, host, sandboxed) : workInSteps(context, host, { ...sandboxed, steps });
-}
-
-/** Returns why an agent stopped, whose submission the gateway recorded if it had such a tool: its exit code is no submission then. */
-function stopWith(hostTools: readonly string[] | undefined, trace: TraceSummary | null, stop: StopReason): StopReason {
-  if (trace?.submitted === true) return 'submitted';
-  return stop === 'submitted' && hostTools?.includes('submit') === true ? 'exited' : stop;
 }
 
 /** Opens the trace and creates the sandbox at the same time, so that a rollout waits only for the slower of the two. */
