@@ -105,7 +105,7 @@ async function awaitAgent(
   signal: AbortSignal,
 ): Promise<AgentEnd> {
   try {
-    return await watchAgent(host, input, running, signal);
+    return await blamingBrokenPrograms(running.sandbox, () => watchAgent(host, input, running, signal));
   } catch (error) {
     if (wasEndedInside(error)) return endedItself(host);
     throw error;

@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { SandboxChanges } from '../changes.ts';
 import { exitStatus } from '../exit-status.ts';
+import { SandboxFailure } from '../failure.ts';
 import type { StoredSpec } from '../labels.ts';
 import { requireKey } from '../names.ts';
 import type {
@@ -193,15 +194,21 @@ class ShellSandbox implements Sandbox {
 
   /**
    * Measures what was written, since no disk quota is enforced here, and ends the process if it is over the limit. Never
-   * resolves.
+   * resolves. Rejects if two measurements in a row fail.
    */
   async #enforceDiskLimit(key: string, diskBeforeMb: number, signal: AbortSignal): Promise<never> {
     let pauseMs = firstMeasurementMs;
+    let wasCut = false;
     for (;;) {
       await delay(pauseMs, undefined, { signal });
       const startMs = Date.now();
-      const { usedMb, limitMb } = await this.diskUsage();
-      if (usedMb > limitMb + diskBeforeMb) await this.#endOver(key, 'disk');
+      const disk = await this.diskUsage().catch((error: unknown) => {
+        // A connection that is cut fails the commands in it, and is opened again for the next ones.
+        if (wasCut || !(error instanceof SandboxFailure) || error.type !== 'SandboxUnavailable') throw error;
+        return null;
+      });
+      wasCut = disk === null;
+      if (disk !== null && disk.usedMb > disk.limitMb + diskBeforeMb) await this.#endOver(key, 'disk');
       pauseMs = Math.max(measureEveryMs, (Date.now() - startMs) * pausePerMeasurement);
     }
   }
