@@ -93,8 +93,7 @@ describe('an unmodified agent in a sealed container', () => {
       const { result, evidence } = await roll(one, { maxTurns: 1 });
       // The other agents learn their limit from the gateway.
       const knowsIt = one.ends > 0;
-      const stop = knowsIt ? 'turn-limit' : 'crashed';
-      assert.deepEqual([result.outcome, result.reward, result.stop], ['scored', 0, stop], evidence);
+      assert.deepEqual([result.outcome, result.reward, result.stop], ['scored', 0, 'turn-limit'], evidence);
       assert.deepEqual([result.trace?.turnLimit, result.trace?.engineFailures], [!knowsIt, 0], evidence);
     });
   }
