@@ -28,7 +28,8 @@ export function createKeptResults<Result extends object>(directory: string, usab
   const fileOf = (epoch: RolloutEpoch): string => join(directory, nameOf(epoch));
   const ageOf = async (path: string): Promise<number | null> => {
     const found = await stat(path).catch(absent);
-    return found === null ? null : Date.now() - found.mtimeMs;
+    // The time of a file has parts of a millisecond, so that a new one would be younger than now.
+    return found === null ? null : Math.max(0, Date.now() - found.mtimeMs);
   };
 
   return {

@@ -179,13 +179,12 @@ describe('temper eval', () => {
     for (const [named, message] of [
       ['./missing', /"\.\/missing" is neither a file or directory here nor an address/],
       ['./package.json', /"\.\/package\.json" is a file, which needs the name of its format before it/],
-      ['swe-gym:./missing.jsonl', /missing\.jsonl: no such file or directory/],
       ['generated:test', /--tasks: expected generated:train/],
       [empty, /--tasks: .*expected a directory with task\.toml/],
       [broken, /--tasks: .*environment\.tpu: expected no such table, got one/],
     ] as const) {
       const { code, stderr } = await temper.run('eval', '--tasks', named, '--id', 'wrong');
-      assert.deepEqual([code, message.test(stderr)], [2, true], stderr);
+      assert.deepEqual([code, message.test(stderr)], [2, true], `${named}: ${stderr}`);
     }
     await assert.rejects(stack.server.client.workflow.getHandle('wrong').describe());
   });
