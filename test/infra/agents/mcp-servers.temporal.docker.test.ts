@@ -93,7 +93,10 @@ describe('a task with MCP servers in its sandbox', () => {
         { name: named('board'), arguments: {} },
         { name: named('notes'), arguments: { text: 'right' } },
       ];
-      const { result, evidence } = await rollouts.roll({ task, agent, sandbox: 'docker', maxTurns: 40 });
+      const roll = () => rollouts.roll({ task, agent, sandbox: 'docker', maxTurns: 25 });
+      let { result, evidence } = await roll();
+      // OpenCode leaves a server out for good if its first connection fails, as one may on a busy machine.
+      if (agent === 'opencode' && !lastPrompt.includes(`"${named('board')}"`)) ({ result, evidence } = await roll());
       if (!calling) {
         assert.deepEqual([result.outcome, result.failure?.type], ['invalid-task', 'UnsupportedTask'], evidence);
         assert.match(result.failure?.message ?? '', /has the MCP server notes over stdio, and agent .* calls none/);
