@@ -42,14 +42,19 @@ export async function stopStack(
   signal: AbortSignal,
 ): Promise<readonly StoppedProcess[]> {
   const known = new Map<number, NamedProcess>();
+  const find = async (): Promise<void> => {
+    for (const one of await namedProcesses(config)) known.set(one.identity.pid, one);
+  };
   const supervisor = await supervisorOf(config);
+  // Before it is asked to stop, since a part may end at once.
+  await find();
   if (supervisor !== null) signalProcess(supervisor.identity, 'SIGTERM');
   const deadline = performance.now() + stopTimeoutMs;
   const killed = new Set<number>();
   let running = -1;
   for (;;) {
     // The file names a part that starts while the stack is asked to stop, and no longer exists at the end.
-    for (const one of await namedProcesses(config)) known.set(one.identity.pid, one);
+    await find();
     if (supervisor !== null) known.set(supervisor.identity.pid, supervisor);
     const left = [...known.values()].filter(({ identity }) => isRunning(identity));
     if (left.length === 0) break;
