@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
 import { PatchStrategy, SchedulingV1Api, setHeaderOptions } from '@kubernetes/client-node';
+import { SandboxFailure } from '../../../../infra/sandbox/failure.ts';
 import type { ImageProgress } from '../../../../infra/sandbox/image.ts';
 import { describePod } from '../../../../infra/sandbox/kubernetes/pod.ts';
 import { defaultKubernetesSettings } from '../../../../infra/sandbox/kubernetes/settings.ts';
@@ -66,10 +67,17 @@ describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
     const [main = assert.fail()] = body.spec?.containers ?? [];
     main.command = ['sh', '-c', 'exec tail -n 1 /dev/zero'];
     await core.createNamespacedPod({ namespace, body });
-    const running = provider.ensure(spec, signal).then((sandbox) => sandbox.readFile('/etc/passwd', 10_000, signal));
-    // The node may end a keeper for memory before the cluster says what the main process ended by.
+    const use = async (): Promise<void> => {
+      const sandbox = await provider.ensure(spec, signal);
+      // The cluster may be late to say what ended its container. Until then a command fails as one that was cut.
+      for (;;) {
+        await sandbox.readFile('/etc/passwd', 10_000, signal).catch((error: unknown) => {
+          if (!(error instanceof SandboxFailure) || error.type !== 'SandboxUnavailable') throw error;
+        });
+      }
+    };
     const message = /OOMKilled|memory is full/;
-    await assert.rejects(running, { type: 'SandboxLost', loss: 'out-of-memory', message });
+    await assert.rejects(use, { type: 'SandboxLost', loss: 'out-of-memory', message });
   });
 
   it('names a program whose version the image of programs lacks', async () => {
