@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { HostTool, HostToolContext } from './host-tool.ts';
 
@@ -49,8 +50,19 @@ export function createToolbox(own: readonly HostTool[] = []): Toolbox {
           `expected host tools among ${[...byName.keys()].join(', ')}, got ${JSON.stringify(missing)}; name its module in TEMPER_TOOLS of every process of the stack`,
         );
       }
-      for (const name of names) await byName.get(name)?.check?.(task);
+      for (const name of names)
+        await byName
+          .get(name)
+          ?.check?.(task)
+          .catch((error) => refuse(name, task, error));
     },
     find: (names) => names.flatMap((name) => byName.get(name) ?? []),
   };
+}
+
+/** Throws the failure of a tool's check. An error of a tool of the operator's own says why the task is not for it. */
+function refuse(name: string, { id }: HostToolContext['task'], error: unknown): never {
+  if (error instanceof TemperFailure) throw error;
+  const message = `host tool ${name} cannot work for task ${id}: ${errorMessage(error)}`;
+  throw new TemperFailure('UnsupportedTask', message, { cause: error });
 }

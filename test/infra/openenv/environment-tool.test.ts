@@ -165,6 +165,12 @@ describe('the host tool environment', () => {
       type: 'UnsupportedTask',
       message: unnamed,
     });
+    const other = { name: 'other', description: 'Works for no task.', input: {}, call: () => '' };
+    const picky = { ...other, check: () => Promise.reject(new Error('it has no glossary')) };
+    await assert.rejects(createToolbox([picky]).require(['other'], task), {
+      type: 'UnsupportedTask',
+      message: 'host tool other cannot work for task guess-0: it has no glossary',
+    });
     await writeFile(path, '{"guess":{"url":"http://127.0.0.1:1","tokenFrom":"NO_SUCH_TOKEN"}}');
     await failure('{"environment":"guess"}', /guess.tokenFrom: expected NO_SUCH_TOKEN in the environment/);
     await writeFile(path, '{"guess":{"url":"ftp://127.0.0.1"}}');
