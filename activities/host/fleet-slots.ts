@@ -19,7 +19,7 @@ export interface Weighed {
 export interface FleetShare {
   /** The whole slots that are due to the run on the hosts before this one. */
   readonly before: number;
-  /** Whether no slot of the whole fleet is due to it. */
+  /** Whether its share of the whole fleet rounds to no slot at all. */
   readonly none: boolean;
 }
 

@@ -47,7 +47,7 @@ export const sizedDirectories = (asked: readonly AskedDirectory[], memoryMb: num
 /** Directories below which temper puts something only while tests run, when the directory in memory is there. */
 const filledLater = ['/tmp'];
 
-/** Returns the path of temper's own that a directory in memory would hide, or that it is in; undefined if there is none. */
+/** Returns the path of temper's files that a directory in memory would hide or be part of; undefined if it touches none. */
 export function hiddenBy({ path }: AskedDirectory): string | undefined {
   const own = [...ownPaths, '/home/agent', '/logs/agent'].filter((one) => !filledLater.includes(posix.dirname(one)));
   return own.find((one) => isAboveAny(path, [one]) || isWithinAny(path, [one]));

@@ -11,7 +11,7 @@ export type Fill = (text: string, field: string) => string;
 export interface Reading {
   readonly fill: Fill;
   readonly reject: Reject;
-  /** Whether the harness gives a variable. Any other variable is one of the host. */
+  /** Whether the harness sets a variable. All other variables are the host's. */
   readonly isOwn: (variable: string) => boolean;
 }
 

@@ -3,10 +3,8 @@ import { mostMemoryDirectories, type Task } from '../../workflows/contracts/task
 import type { MainContainer } from '../compose/main-container.ts';
 import { hiddenBy, sizedDirectories } from '../compose/memory.ts';
 import { isAboveAny, isWithinAny } from '../sandbox/changes.ts';
+import { usualSharedMemoryMb } from '../sandbox/memory-directory.ts';
 import type { TaskToml } from './task-toml.ts';
-
-/** The size of `/dev/shm` in every sandbox, in MB. */
-const usualSharedMb = 64;
 
 /**
  * Returns what a sandbox has in memory, by `task.toml` and the compose file. Throws UnsupportedTask for more than its memory, and
@@ -31,12 +29,12 @@ export function memoryOf(
   if (directories.length > mostMemoryDirectories) {
     throw unsupported('tmpfs', `at most ${mostMemoryDirectories} directories in memory`, String(directories.length));
   }
-  const shared = environment.shared_memory_mb ?? memory.sharedMemoryMb ?? usualSharedMb;
-  if (shared > Math.max(usualSharedMb, memoryMb)) {
+  const shared = environment.shared_memory_mb ?? memory.sharedMemoryMb ?? usualSharedMemoryMb;
+  if (shared > Math.max(usualSharedMemoryMb, memoryMb)) {
     throw unsupported('shm_size', `at most the memory of the sandbox, ${memoryMb} MB`, `${shared} MB`);
   }
   return {
-    ...(shared > usualSharedMb && { sharedMemoryMb: shared }),
+    ...(shared > usualSharedMemoryMb && { sharedMemoryMb: shared }),
     ...(directories.length > 0 && { tmpfs: [...sizedDirectories(directories, memoryMb)] }),
   };
 }

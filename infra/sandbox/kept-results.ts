@@ -28,7 +28,7 @@ export function createKeptResults<Result extends object>(directory: string, usab
   const fileOf = (epoch: RolloutEpoch): string => join(directory, nameOf(epoch));
   const ageOf = async (path: string): Promise<number | null> => {
     const found = await stat(path).catch(absent);
-    // The time of a file has parts of a millisecond, so that a new one would be younger than now.
+    // The time of a file has fractions of a millisecond, which the clock lacks, so that a new file may seem to be from the future.
     return found === null ? null : Math.max(0, Date.now() - found.mtimeMs);
   };
 

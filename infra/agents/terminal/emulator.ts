@@ -6,7 +6,7 @@ import { createCutter, pieceBytes } from './pieces.ts';
 export interface Emulator {
   /** Takes output of programs. The promise resolves when all of it is on the screen. */
   write(bytes: Uint8Array): Promise<void>;
-  /** Whether output was taken that is not on the screen yet. */
+  /** Whether some output has not reached the screen yet. */
   readonly writing: boolean;
   /** The lines of the screen that is shown. */
   readonly lines: readonly Line[];
@@ -17,13 +17,13 @@ export interface Emulator {
   readonly prompts: number;
   /** Whether the cursor is still in the line of the last prompt. If so, no command runs, unless the prompt has several lines. */
   readonly atPrompt: boolean;
-  /** Whether a program asked for the other codes of the cursor keys (DECCKM), as full-screen programs do. */
+  /** Whether a program has switched the cursor keys to their application codes (DECCKM), as full-screen programs do. */
   readonly applicationKeys: boolean;
 }
 
 export interface Line {
   readonly text: string;
-  /** Whether the text wraps to the next line. */
+  /** Whether the text continues on the next line. */
   readonly continues: boolean;
 }
 

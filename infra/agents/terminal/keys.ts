@@ -64,6 +64,6 @@ function keyOf(name: string): string | null {
   return key === null ? null : `\x1b${key}`;
 }
 
-/** Returns the codes to send instead to a program that asked for the other codes of the cursor keys (DECCKM). */
+/** Returns the codes to send instead to a program that has switched the cursor keys to their application codes (DECCKM). */
 export const applicationKeys = (sent: string): string =>
   sent.length === 3 && /\[[A-DFH]$/.test(sent) ? sent.replace('\x1b[', '\x1bO') : sent;

@@ -61,7 +61,7 @@ export function withoutAmounts(title: string): string {
   return kept.replace(count, '').trimEnd() || text;
 }
 
-/** Returns the position at which the amount at the end begins; 0 if there is none. */
+/** Returns the start of the amount at the end of a title; 0 if it ends without one. */
 function amountIn(text: string): number {
   const end = text.endsWith(')') ? text.length - 1 : text.length;
   const word = startOf(text, end, isWord);

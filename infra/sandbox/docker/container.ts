@@ -1,6 +1,7 @@
 import type Docker from 'dockerode';
 import { SandboxFailure } from '../failure.ts';
 import { flatLabels, flatSpec, labelsOf, requireSameEpoch } from '../labels.ts';
+import { usualSharedMemoryMb } from '../memory-directory.ts';
 import { requireName } from '../names.ts';
 import type { SandboxSpec } from '../sandbox.ts';
 import { namesBeside } from '../service.ts';
@@ -19,7 +20,6 @@ const megabyte = 2 ** 20;
 /** Processes on top of the agent's limit, so that the keeper and the grader can always start one. */
 const reservedPids = 64;
 const keeperMb = 256;
-const sharedMemoryMb = 64;
 const forever = '2147483647';
 
 export interface EnsuredContainer {
@@ -98,7 +98,7 @@ function createOptions(spec: SandboxSpec, runtime: string, devices: readonly Doc
       Memory: spec.memoryMb * megabyte,
       MemorySwap: spec.memoryMb * megabyte,
       NanoCpus: Math.round(spec.cpus * 1e9),
-      ShmSize: (spec.sharedMemoryMb ?? sharedMemoryMb) * megabyte,
+      ShmSize: (spec.sharedMemoryMb ?? usualSharedMemoryMb) * megabyte,
       Tmpfs: { ...memoryDirectories(spec.tmpfs ?? []), [keeperDirectory]: keeper },
       LogConfig: { Type: 'none', Config: {} },
       Binds: [

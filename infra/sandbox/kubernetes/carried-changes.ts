@@ -50,7 +50,7 @@ const writeResult = z.object({ refusal: z.string().nullable() });
 interface Used {
   readonly name: string;
   readonly root: boolean;
-  /** Whether the kernel has ended a process there for memory since the work began; absent where that would be no agent's doing. */
+  /** Tells whether the kernel has ended a process there for lack of memory since the work began. Absent where no agent can be the cause. */
   readonly wasShort?: () => Promise<boolean>;
 }
 

@@ -5,7 +5,7 @@ import type { SandboxSpec } from '../sandbox.ts';
 import { container, lacksProgram, podName } from './pod.ts';
 import { witness } from './witness.ts';
 
-/** Returns the failure that a Pod can't recover from on its way to running, by the kubelet's words. Undefined if there is none. */
+/** Returns the failure that will keep a Pod from ever running, by the kubelet's words. Undefined while it may still run. */
 export function arrivalFailure(pod: V1Pod, image: string): SandboxFailure | undefined {
   const [waits] = statusesOf(pod).filter(({ state }) => state?.waiting && !isWaiting(state.waiting));
   const { reason = '', message = '' } = waits?.state?.waiting ?? {};

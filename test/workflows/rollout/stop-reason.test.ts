@@ -3,19 +3,9 @@ import { it } from 'node:test';
 import type { StopReason } from '../../../workflows/contracts/outcome.ts';
 import type { TraceSummary } from '../../../workflows/contracts/trace.ts';
 import { stopReason } from '../../../workflows/rollout/stop-reason.ts';
+import { summaryOf } from '../../helpers/temporal/script.ts';
 
-const clean: TraceSummary = {
-  trace: { digest: '0'.repeat(64), size: 1, mediaType: 'text/plain' },
-  turns: 1,
-  segments: 1,
-  sampledTokens: 2,
-  promptTokens: 4,
-  minVersion: 1,
-  maxVersion: 1,
-  contextOverflow: false,
-  turnLimit: false,
-  engineFailures: 0,
-};
+const clean = summaryOf({ digest: '0'.repeat(64), size: 1, mediaType: 'text/plain' }, 1);
 const stopOf = (stop: StopReason, changes: Partial<TraceSummary>): StopReason =>
   stopReason([], { ...clean, ...changes }, stop);
 

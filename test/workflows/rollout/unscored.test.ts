@@ -4,20 +4,10 @@ import type { StopReason } from '../../../workflows/contracts/outcome.ts';
 import type { RolloutInput } from '../../../workflows/contracts/rollout.ts';
 import type { TraceSummary } from '../../../workflows/contracts/trace.ts';
 import { unscored } from '../../../workflows/rollout/unscored.ts';
+import { summaryOf } from '../../helpers/temporal/script.ts';
 
 const blob = { digest: '0'.repeat(64), size: 1, mediaType: 'text/plain' };
-const clean: TraceSummary = {
-  trace: blob,
-  turns: 1,
-  segments: 1,
-  sampledTokens: 2,
-  promptTokens: 4,
-  minVersion: 1,
-  maxVersion: 1,
-  contextOverflow: false,
-  turnLimit: false,
-  engineFailures: 0,
-};
+const clean = summaryOf(blob, 1);
 const failureOf = (stop: StopReason, changes: Partial<TraceSummary>): string | null => {
   try {
     const end = { stop, exitCode: 1, log: blob };
