@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { createEmulator } from '../../../../infra/agents/terminal/emulator.ts';
@@ -143,6 +144,9 @@ describe('the screen of a terminal', () => {
       /** The memory in use after this many more pieces of output. */
       const after = async (many: number): Promise<number> => {
         await write(Array.from({ length: many }, () => print(printed++)).join(''));
+        // V8 gives buffers back in another thread, for which it waits at the next collection.
+        collectGarbage();
+        await sleep(20);
         collectGarbage();
         const { heapUsed, arrayBuffers } = process.memoryUsage();
         return heapUsed + arrayBuffers;
