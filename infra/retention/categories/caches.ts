@@ -1,6 +1,6 @@
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Category, dayMs } from '../category.ts';
+import { type Category, dayMs, type Entry } from '../category.ts';
 import { listDirectory } from '../directories.ts';
 import { interruptedRemovals, treeEntry } from '../trees.ts';
 
@@ -15,13 +15,18 @@ const families: readonly { readonly directory: string; readonly names: RegExp }[
   { directory: 'temporal', names: /^\d+\.\d+\.\d+.*-/ },
 ];
 
+/** The directory of compiled code, with a directory of files for each version of Node. */
+const compiledDirectory = 'compiled';
+
 /** The part of the cache that stacks make again by themselves. Its entries are touched with each use. */
 export const caches: Category = {
   name: 'caches',
   keeps:
-    'what was used in the last 30 days, or is used by a process now: runtimes, installed agents, workflow bundles, Node and Temporal of other versions; a stack that needs one again makes it again',
+    'what was used in the last 30 days, or is used by a process now: runtimes, installed agents, workflow bundles, Node and Temporal of other versions; compiled code that was written in the last 30 days; a stack that needs one again makes it again',
   where: ({ cacheDir }) =>
-    families.map(({ directory }) => join(cacheDir, directory)).filter((path) => path !== cacheDir),
+    [...families.map(({ directory }) => directory), compiledDirectory]
+      .map((directory) => join(cacheDir, directory))
+      .filter((path) => path !== cacheDir),
   async *entries({ cacheDir, nowMs }) {
     const used = await pathsInUse(cacheDir);
     for (const { directory, names } of families) {
@@ -33,8 +38,27 @@ export const caches: Category = {
         yield treeEntry(path, stays ? null : 'unused for 30 days', join(directory, name));
       }
     }
+    yield* compiledCode(join(cacheDir, compiledDirectory), nowMs);
   },
 };
+
+/**
+ * Yields the compiled code of modules. Every path and version of a module leaves a file, and nothing records that a file is
+ * used, so each goes by the time it was written.
+ */
+async function* compiledCode(parent: string, nowMs: number): AsyncIterable<Entry> {
+  for (const { name, path, isDirectory } of await listDirectory(parent)) {
+    if (!isDirectory) continue;
+    for (const file of await listDirectory(path)) {
+      const stays = nowMs - file.changedAtMs <= keptMs;
+      yield treeEntry(
+        file.path,
+        stays ? null : 'written more than 30 days ago',
+        join(compiledDirectory, name, file.name),
+      );
+    }
+  }
+}
 
 /** Returns the paths below a directory that processes run or have mounted, as far as this user may see. */
 async function pathsInUse(directory: string): Promise<readonly string[]> {

@@ -193,9 +193,14 @@ describe('retention without references', () => {
     await chmod(program, 0o755);
     await file('cache/node/22.0.0-linux-x64/bin/node', 31);
     for (const version of ['24.0.0', '22.0.0']) await utimes(join(home, `cache/node/${version}-linux-x64`), 0, 0);
+    for (const age of [29, 31]) await file(`cache/compiled/v24.0.0-x64-abcdef01-0/${age}`, age);
     const child = spawn(program, ['60'], { stdio: 'ignore' });
     await once(child, 'spawn');
-    const gone = ['bundles/0123456789abcdef0123456789abcdef.js', 'node/22.0.0-linux-x64'];
+    const gone = [
+      'bundles/0123456789abcdef0123456789abcdef.js',
+      'compiled/v24.0.0-x64-abcdef01-0/31',
+      'node/22.0.0-linux-x64',
+    ];
     assert.deepEqual(await collected(caches), gone);
     child.kill('SIGKILL');
   });
