@@ -1,3 +1,4 @@
+import { existsSync, readdirSync } from 'node:fs';
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Category, dayMs, type Entry } from '../category.ts';
@@ -6,8 +7,13 @@ import { interruptedRemovals, treeEntry } from '../trees.ts';
 
 const keptMs = 30 * dayMs;
 
+interface Family {
+  readonly directory: string;
+  readonly names: RegExp;
+}
+
 /** Directories of the cache whose entries are made again when they are needed, with the names of those entries. */
-const families: readonly { readonly directory: string; readonly names: RegExp }[] = [
+const families: readonly Family[] = [
   { directory: '.', names: /^runtime-[0-9a-f]{16}$/ },
   { directory: 'agents', names: /^[a-z-]+-[0-9a-f]{16}$/ },
   { directory: 'bundles', names: /^[0-9a-f]{32}\.js$/ },
@@ -24,9 +30,9 @@ export const caches: Category = {
   keeps:
     'what was used in the last 30 days, or is used by a process now: runtimes, installed agents, workflow bundles, Node and Temporal of other versions; compiled code that was written in the last 30 days; a stack that needs one again makes it again',
   where: ({ cacheDir }) =>
-    [...families.map(({ directory }) => directory), compiledDirectory]
-      .map((directory) => join(cacheDir, directory))
-      .filter((path) => path !== cacheDir),
+    [...families.flatMap((family) => placesOf(family, cacheDir)), compiledDirectory].map((name) =>
+      join(cacheDir, name),
+    ),
   async *entries({ cacheDir, nowMs }) {
     const used = await pathsInUse(cacheDir);
     for (const { directory, names } of families) {
@@ -41,6 +47,12 @@ export const caches: Category = {
     yield* compiledCode(join(cacheDir, compiledDirectory), nowMs);
   },
 };
+
+/** Returns the names in the cache that a family takes up: its directory, or its entries where it shares the cache's own. */
+function placesOf({ directory, names }: Family, cacheDir: string): readonly string[] {
+  if (directory !== '.') return [directory];
+  return existsSync(cacheDir) ? readdirSync(cacheDir).filter((name) => names.test(name)) : [];
+}
 
 /**
  * Yields the compiled code of modules. Every path and version of a module leaves a file, and nothing records that a file is

@@ -203,6 +203,9 @@ describe('retention without references', () => {
     ];
     assert.deepEqual(await collected(caches), gone);
     child.kill('SIGKILL');
+    const runtime = 'cache/runtime-0123456789abcdef';
+    await file(`${runtime}/bin/node`, 1);
+    assert.ok(caches.where(context).includes(join(home, runtime)), 'expected the size of runtimes to be measured');
   });
 
   it('removes demo homes on which no stack ran for two weeks, unless one runs', async () => {
