@@ -8,8 +8,8 @@ const reportIntervalMs = 10_000;
 const keptLines = 20;
 
 /**
- * A Go module of this folder that builds one tool; `go.mod` and `go.sum` pin every source of the executable. It is built from
- * source because closed networks often have a Go module proxy but can't download prebuilt binaries.
+ * A Go module that builds one tool; its `go.mod` and `go.sum` pin every source of the executable. It is built from source
+ * because closed networks often have a Go module proxy but cannot download prebuilt binaries.
  */
 export interface GoTool {
   readonly name: string;

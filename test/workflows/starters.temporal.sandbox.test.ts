@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
-import { buildTctl } from '../../infra/temporal/executable.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
 import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
+import { locateTctl } from '../helpers/temporal/tctl.ts';
 
 const run = promisify(execFile);
 const task = 'generated:train/1/0';
@@ -71,7 +71,7 @@ describe('a rollout started in different ways', () => {
 /** Builds tctl. Only a machine without Go may lack it. */
 async function findTctl(): Promise<{ readonly path: string } | { readonly missing: string }> {
   try {
-    return await buildTctl({ env: process.env, progress: (line) => console.error(line) });
+    return await locateTctl({ env: process.env, progress: (line) => console.error(line) });
   } catch (error) {
     const hasGo = await run('go', ['version']).then(
       () => true,

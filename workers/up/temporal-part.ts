@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import type { Config } from '../../infra/settings/config.ts';
-import { type Executable, locateTemporal } from '../../infra/temporal/executable.ts';
+import type { Executable } from '../../infra/temporal/cached-tool.ts';
+import { locateTemporal } from '../../infra/temporal/executable.ts';
 import { startDevServer } from '../../infra/temporal/server.ts';
 import type { Part } from './part.ts';
 

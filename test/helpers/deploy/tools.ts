@@ -1,7 +1,8 @@
 import { fileURLToPath } from 'node:url';
-import { buildTool, findTool, type LocateOptions } from '../../../infra/temporal/executable.ts';
+import type { LocateOptions } from '../../../infra/temporal/cached-tool.ts';
 import type { GoTool } from '../../../infra/temporal/go-tool.ts';
 import type { Availability } from '../../runner/need.ts';
+import { buildTool, findTool } from '../go-tools.ts';
 import { locateVersitygw } from '../store/versitygw.ts';
 import { locateProduction } from '../temporal/production/locate.ts';
 

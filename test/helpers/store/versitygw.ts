@@ -1,7 +1,8 @@
 import { fileURLToPath } from 'node:url';
-import { buildTool, canBuildTool, type LocateOptions } from '../../../infra/temporal/executable.ts';
+import type { LocateOptions } from '../../../infra/temporal/cached-tool.ts';
 import type { GoTool } from '../../../infra/temporal/go-tool.ts';
 import type { Availability } from '../../runner/need.ts';
+import { buildTool, canBuildTool } from '../go-tools.ts';
 
 const version = '1.8.0';
 
