@@ -101,9 +101,3 @@ function counted(engine: Engine, use: Use): Engine {
     },
   };
 }
-
-/** Serves every policy by one engine. */
-export function createSingleEngine(engine: Engine, engineGraceMs: number): PolicyEngines {
-  const served = { engine, contextLength: createContextLength(engine, engineGraceMs) };
-  return { of: async () => served, close: async () => {} };
-}

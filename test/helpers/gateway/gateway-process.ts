@@ -3,9 +3,9 @@
 import { createHash } from 'node:crypto';
 import { startGateway } from '../../../infra/gateway/server.ts';
 import type { GatewaySockets } from '../../../infra/gateway/sockets.ts';
-import { createSingleEngine } from '../../../infra/gateway/turns/policy-engines.ts';
 import { createUpstreams } from '../../../infra/gateway/upstream/upstreams.ts';
 import { createScriptedEngine, type ScriptedRequest, type Step } from '../engine/scripted-engine.ts';
+import { createSingleEngine } from '../engine/single-engine.ts';
 import { createFileStore } from '../store/file-store.ts';
 
 export interface GatewayProcessSettings {

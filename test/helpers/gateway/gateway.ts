@@ -10,11 +10,11 @@ import type { OpenSession } from '../../../infra/gateway/control.ts';
 import { secretOf } from '../../../infra/gateway/secret.ts';
 import { type GatewayEvent, type GatewayOptions, startGateway } from '../../../infra/gateway/server.ts';
 import { socketOf } from '../../../infra/gateway/sockets.ts';
-import { createSingleEngine } from '../../../infra/gateway/turns/policy-engines.ts';
 import { createUpstreams } from '../../../infra/gateway/upstream/upstreams.ts';
 import { loadModel, type Model } from '../../../infra/kits/chat-tokens/index.ts';
 import type { Store } from '../../../infra/store/store.ts';
 import type { Trace, TraceSummary } from '../../../workflows/contracts/trace.ts';
+import { createSingleEngine } from '../engine/single-engine.ts';
 import { writeTinyModel } from '../models/tiny-model.ts';
 import { createFileStore } from '../store/file-store.ts';
 

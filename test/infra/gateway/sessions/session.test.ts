@@ -5,8 +5,8 @@ import { describe, it } from 'node:test';
 import { createGatewayControl } from '../../../../infra/gateway/client.ts';
 import { createSecretCheck, secretOf } from '../../../../infra/gateway/secret.ts';
 import { startGateway } from '../../../../infra/gateway/server.ts';
-import { createSingleEngine } from '../../../../infra/gateway/turns/policy-engines.ts';
 import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
+import { createSingleEngine } from '../../../helpers/engine/single-engine.ts';
 import { openSession, startTestGateway } from '../../../helpers/gateway/gateway.ts';
 
 const saying = () => createScriptedEngine({ script: () => ({ kind: 'say', ids: [65, 66] }) });

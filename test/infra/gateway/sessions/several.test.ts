@@ -8,8 +8,8 @@ import { createSocketRoute } from '../../../../infra/agents/relay/socket-route.t
 import type { Engine } from '../../../../infra/engine/engine.ts';
 import { createGatewayControl } from '../../../../infra/gateway/client.ts';
 import { gatewayNames, orderFor, socketOf } from '../../../../infra/gateway/sockets.ts';
-import { createSingleEngine } from '../../../../infra/gateway/turns/policy-engines.ts';
 import { createScriptedEngine, type ScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
+import { createSingleEngine } from '../../../helpers/engine/single-engine.ts';
 import { chunksOf, sendTo, startTestGateway, type TestGateway } from '../../../helpers/gateway/gateway.ts';
 import { sampleByPrompt } from '../../../helpers/gateway/gateway-process.ts';
 import { converse, referenceRun, startProcess, withoutTimes } from '../../../helpers/gateway/reference-run.ts';
