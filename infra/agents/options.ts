@@ -60,7 +60,7 @@ export const toolNames = z
   .min(1, { error: 'expected at least one tool' });
 
 /** Definitions of sub-agents by name. */
-export const subAgentDefinitions = z.record(
+const subAgentDefinitions = z.record(
   z.string().regex(/^[a-z][a-z0-9-]{0,39}$/, { error: 'expected a name of small letters, digits and hyphens' }),
   z.strictObject({
     description: z.string({ error: 'expected a text that says when to use the sub-agent' }).min(1),

@@ -23,7 +23,7 @@ export interface EgressPlaces {
 }
 
 /** The name of the socket in the directory of a sandbox. */
-export const socketName = 'egress';
+const socketName = 'egress';
 
 export function createEgressPlaces(root: string): EgressPlaces {
   const directoryOf = (sandbox: string): string => join(root, keyOf(sandbox));

@@ -7,7 +7,7 @@ import { invalid, unavailable } from './checks.ts';
 // Weights: `<version>@<name>`, where the name is that of `policyName`: it tells whose policy they are. LoRA adapters:
 // `<model>-<end of the run's key>-v<version>`. `default` is the engine's own label of weights that were never published.
 
-export const unpublishedLabel = 'default';
+const unpublishedLabel = 'default';
 
 /** Spans of sampled tokens with the label of their weights, as engines report them. */
 export const labelledSpans = z.array(

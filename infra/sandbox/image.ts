@@ -3,7 +3,7 @@ import type { NetworkPolicy } from '../../workflows/contracts/network.ts';
 import type { FileTree } from './file-tree.ts';
 
 /** The repository of the images that infra/images/build.sh makes; no registry has them. */
-export const shippedRepository = 'temper-tasks';
+const shippedRepository = 'temper-tasks';
 /** The repository of the images that are built from tasks' Dockerfiles. */
 export const builtRepository = 'temper-built';
 

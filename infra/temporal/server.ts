@@ -87,7 +87,7 @@ export async function startDevServer(options: DevServerOptions, signal?: AbortSi
 }
 
 /** The command line of a dev server, with the options that temper depends on. */
-export function devServerArguments(options: {
+function devServerArguments(options: {
   readonly dbFile: string;
   readonly port: number;
   readonly uiPort: number | null;

@@ -12,7 +12,7 @@ export interface Pending {
 }
 
 export const turn = 'a turn';
-export const workflowTask = 'a workflow task';
+const workflowTask = 'a workflow task';
 /** The work of which some must be pending when a part is killed, so that the kill interrupts it. */
 export const busyWith: Readonly<Record<PartKind | 'postgresql', readonly string[]>> = {
   control: [workflowTask, 'chooseTask', 'recordGroup', 'gatherBatch', 'normalise', 'recordStep'],

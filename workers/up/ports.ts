@@ -13,14 +13,12 @@ export interface Port {
   readonly setting: 'TEMPER_TEMPORAL_PORT' | 'TEMPER_UI_PORT' | 'TEMPER_POLICY_PORT' | 'TEMPER_METRICS_PORT';
 }
 
-export class PortInUse extends Error {}
-
-/** Throws a PortInUse that names the first port on which another process listens. */
+/** Throws an error that names the first port on which another process listens. */
 export async function requireFreePorts(config: Config, parts: readonly PartName[]): Promise<void> {
   for (const one of portsOf(config, parts)) {
     if (await isFree(one)) continue;
     const { host, port, purpose, setting } = one;
-    throw new PortInUse(
+    throw new Error(
       `port ${port} of ${host}, which ${purpose} needs, is in use by another process; ` +
         `stop that process, set ${setting} to another port, or use --port auto to choose free ports`,
     );

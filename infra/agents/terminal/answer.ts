@@ -20,7 +20,7 @@ export interface Problem {
   readonly problem: string;
 }
 
-export const defaultWaitSec = 1;
+const defaultWaitSec = 1;
 
 /** Names of members that make an object an answer, or a command. */
 const completeNames = ['task_complete', 'is_task_complete'] as const;

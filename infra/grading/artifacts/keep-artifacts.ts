@@ -14,7 +14,7 @@ import { requireSuccess } from '../workspace/require-success.ts';
 
 const timeoutMs = 120_000;
 /** The largest size of all artifacts together, since one command prints them. */
-export const mostArtifactBytes = 128 * 2 ** 20;
+const mostArtifactBytes = 128 * 2 ** 20;
 const tarOverheadBytes = 16 * 2 ** 20;
 
 /** Packs those of the paths that exist. Files that the agent itself cannot read are left out. */

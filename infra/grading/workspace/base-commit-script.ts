@@ -7,7 +7,7 @@ import { gitPrelude } from '../plain-git.ts';
  * may stay, and replaces it. Inner repositories come first, because a submodule's lies in its parent's. The
  * function can be repeated after an interruption at any point.
  */
-export const stripHistory = `
+const stripHistory = `
 # Lists the repositories inside this one: submodules, and untracked directories that are repositories.
 inner() { {
   git ls-files -s | while IFS='	' read -r info path; do case $info in 160000*) printf '%s\\n' "$path" ;; esac; done

@@ -1,5 +1,5 @@
 /** The codes of `PolicyError`: a closed union, so that a server can map each to a reply. */
-export const policyErrorCodes = [
+const policyErrorCodes = [
   /** The sampling request is malformed. */
   'invalid-request',
   /** Prompt and maxTokens exceed the context; `expected` is the context length, `got` the sum. */

@@ -53,7 +53,7 @@ const longestTitle = 2048;
  * Removes what these rows take for a duration: a number and a word at the end, also without a blank between them, and also in
  * parentheses (`adds (3 ms)`, `converts to base64`, `waits for 5 seconds`), and before it the number of tests in a file.
  */
-export function withoutAmounts(title: string): string {
+function withoutAmounts(title: string): string {
   const text = title.trimEnd();
   if (text.length > longestTitle) return text;
   const start = amountIn(text);

@@ -146,7 +146,7 @@ interface Codec<Message> {
 
 export const forwardBackwardRequestCodec = codec<ForwardBackwardRequestMessage>('ForwardBackwardRequest');
 export const forwardBackwardOutputCodec = codec<ForwardBackwardOutputMessage>('ForwardBackwardOutput');
-export const sampleResponseCodec = codec<SampleResponseMessage>('SampleResponse');
+const sampleResponseCodec = codec<SampleResponseMessage>('SampleResponse');
 
 function codec<Message extends object>(name: string): Codec<Message> {
   const type = root.lookupType(name);

@@ -3,7 +3,7 @@ import { z } from 'zod';
 /** The name of the file, below `tools/` of a task, that says which environment the task is. */
 export const environmentFile = 'environment.json';
 
-export const rewardRules = ['last', 'sum'] as const;
+const rewardRules = ['last', 'sum'] as const;
 
 /** The environment of a task and how its episode begins. */
 export const environmentTask = z.strictObject({

@@ -53,7 +53,7 @@ export const jsonRpcRequest = z.looseObject({
 });
 
 /** A message of a client. */
-export const clientMessage = z.discriminatedUnion('type', [
+const clientMessage = z.discriminatedUnion('type', [
   z.object({ type: z.literal('reset'), data: resetData.default({}) }),
   z.object({ type: z.literal('step'), data: action }),
   z.object({ type: z.literal('state') }),
@@ -61,7 +61,7 @@ export const clientMessage = z.discriminatedUnion('type', [
   z.object({ type: z.literal('mcp'), data: z.unknown() }),
 ]);
 export type ClientMessage = z.output<typeof clientMessage>;
-export const messageTypes: readonly string[] = ['reset', 'step', 'state', 'close', 'mcp'];
+const messageTypes: readonly string[] = ['reset', 'step', 'state', 'close', 'mcp'];
 
 /** The error codes of the protocol that this server uses. */
 export type ErrorCode =

@@ -175,7 +175,7 @@ class EnvdShell implements E2bShell {
 const refusedCodes = new Set(['invalid_argument', 'unauthenticated', 'permission_denied', 'unimplemented', 'internal']);
 
 /** Returns the failure for a sandbox that its server has no more. */
-export function lostSandbox(name: string, id: string, leaseEndMs: number): SandboxFailure {
+function lostSandbox(name: string, id: string, leaseEndMs: number): SandboxFailure {
   const leftSec = Math.round((leaseEndMs - Date.now()) / 1_000);
   const when = leftSec > 0 ? `${leftSec} s before the end of its lease` : 'at the end of its lease';
   const text = `the E2B server has sandbox ${name} no more, ${when}; the rollout continues in a new sandbox`;

@@ -13,7 +13,7 @@ const packages: Readonly<Record<string, string>> = {
 const found = new Map<string, string | undefined>();
 
 /** Finds a tool of the host in the system's own directories, since the caller's PATH may contain anything. */
-export function findProgram(name: string): string | undefined {
+function findProgram(name: string): string | undefined {
   if (!found.has(name)) found.set(name, directories.map((directory) => `${directory}/${name}`).find(isExecutable));
   return found.get(name);
 }

@@ -167,10 +167,7 @@ const call = (name: string, args: Readonly<Record<string, string>>): AssistantMe
 const result = (name: string, text: string): Message => ({ role: 'tool', callId: 'call', name, text });
 
 /** Encodes a conversation as the gateway's ledger does: each reply alone, and the text between replies as a suffix. */
-export function renderConversation(
-  model: Model,
-  { messages, tools }: Conversation,
-): Pick<Demonstration, 'tokens' | 'mask'> {
+function renderConversation(model: Model, { messages, tools }: Conversation): Pick<Demonstration, 'tokens' | 'mask'> {
   const tokens: number[] = [];
   const mask: (0 | 1)[] = [];
   const add = (ids: readonly number[], trained: 0 | 1): void => {

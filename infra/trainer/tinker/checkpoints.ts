@@ -17,7 +17,7 @@ export interface CheckpointAddress {
   readonly name: string;
 }
 
-export function tinkerPath({ modelId, kind, name }: CheckpointAddress): string {
+function tinkerPath({ modelId, kind, name }: CheckpointAddress): string {
   return `tinker://${modelId}/${kind}/${name}`;
 }
 

@@ -44,7 +44,7 @@ const tool = z.looseObject({
 const tokens = z.int().positive().nullish();
 
 /** The fields that temper reads; all others are tolerated. */
-export const chatRequest = z.looseObject({
+const chatRequest = z.looseObject({
   model: z.string().default('policy'),
   messages: items,
   tools: z.array(tool).nullish(),

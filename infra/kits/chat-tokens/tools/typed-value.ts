@@ -12,7 +12,7 @@ export interface TypedValue {
  * none of them stays text. Without a type, only text that begins like a JSON object or array is converted: `true` may well be
  * a command.
  */
-export function typedValue(text: string, schema: unknown): TypedValue {
+function typedValue(text: string, schema: unknown): TypedValue {
   const types = typesOf(schema);
   const asText = JSON.stringify(text);
   if (types.size === 0) return { json: as.object(text) ?? as.array(text) ?? asText, fits: true };

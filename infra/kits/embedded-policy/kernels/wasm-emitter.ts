@@ -7,7 +7,7 @@ export type ValueType = 'i32' | 'f32' | 'v128';
 
 const typeBytes: Readonly<Record<ValueType, number>> = { i32: 0x7f, f32: 0x7d, v128: 0x7b };
 
-export function unsignedLeb(value: number): number[] {
+function unsignedLeb(value: number): number[] {
   const bytes: number[] = [];
   let rest = value;
   do {
