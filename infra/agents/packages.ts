@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
-import { chmod, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { errorMessage } from '../../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { exists } from '../process/exists.ts';
 import { withLock } from '../process/file-lock.ts';
 import { runNpm } from '../process/npm.mjs';
 import { touch } from '../process/touch.ts';
@@ -106,9 +107,3 @@ async function install(directory: string, agent: PackagedAgent, files: readonly 
     await rm(temporary, { recursive: true, force: true });
   }
 }
-
-const exists = (directory: string): Promise<boolean> =>
-  stat(directory).then(
-    () => true,
-    () => false,
-  );

@@ -4,6 +4,7 @@ import { copyFile, link, mkdir, readdir, readFile, rename, rm, stat, writeFile }
 import { createRequire, stripTypeScriptTypes } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { z } from 'zod';
+import { exists } from '../process/exists.ts';
 import { touch } from '../process/touch.ts';
 import type { SandboxMount } from '../sandbox/mount.ts';
 
@@ -83,12 +84,6 @@ async function prepareOnce(cacheDir: string): Promise<SandboxMount> {
 }
 
 const digest = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 16);
-
-const exists = (directory: string): Promise<boolean> =>
-  stat(directory).then(
-    () => true,
-    () => false,
-  );
 
 async function fill(directory: string, files: ReadonlyMap<string, string>): Promise<void> {
   const folders = new Set([...files.keys()].map((path) => join('programs', dirname(path))));

@@ -1,5 +1,6 @@
-import { cp, mkdir, stat } from 'node:fs/promises';
+import { cp, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { exists } from '../process/exists.ts';
 import { createPackages, type PackagedAgent } from './packages.ts';
 import { createRuntime } from './runtime.ts';
 
@@ -24,9 +25,3 @@ export async function writePrograms(
   }
   return made;
 }
-
-const exists = (path: string): Promise<boolean> =>
-  stat(path).then(
-    () => true,
-    () => false,
-  );

@@ -1,11 +1,12 @@
 import { readdir, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { exists } from '../process/exists.ts';
 import { sha256 } from '../store/files.ts';
 import type { DataSetAddress } from './address.ts';
 import type { DataSet, DataSetFormat, DataSetLocation, DataSetOptions } from './data-set.ts';
 import { unpackArchive } from './fetch/archive.ts';
-import { exists, notCached } from './fetch/cache.ts';
+import { notCached } from './fetch/cache.ts';
 import { download } from './fetch/download.ts';
 import { fetchFromHub } from './fetch/hub.ts';
 import { cloneOnce, filesAtCommit, findMirror } from './fetch/repository.ts';

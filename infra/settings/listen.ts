@@ -1,5 +1,6 @@
 import { createSecureContext } from 'node:tls';
 import { z } from 'zod';
+import { errorMessage } from '../../workflows/contracts/error-message.ts';
 import { readKeyFile } from '../key-file.ts';
 import { port, setting, text, wholeNumber } from '../setting.ts';
 
@@ -97,9 +98,8 @@ function tlsFrom(certFile: string | undefined, keyFile: string | undefined): Lis
     try {
       createSecureContext(tls);
     } catch (cause) {
-      const found = cause instanceof Error ? cause.message : String(cause);
       throw new Error(
-        `TEMPER_LISTEN_CERT=${certFile}, TEMPER_LISTEN_KEY=${keyFile}: expected a certificate and its own key as PEM, got ${found}`,
+        `TEMPER_LISTEN_CERT=${certFile}, TEMPER_LISTEN_KEY=${keyFile}: expected a certificate and its own key as PEM, got ${errorMessage(cause)}`,
         { cause },
       );
     }

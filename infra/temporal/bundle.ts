@@ -1,11 +1,12 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { access, mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 import { cacheDirectory } from '../process/cache.mjs';
+import { exists } from '../process/exists.ts';
 import { withLock } from '../process/file-lock.ts';
 import { touch } from '../process/touch.ts';
 
@@ -57,7 +58,10 @@ export async function writeBundle(target: string): Promise<void> {
   await rename(draft, target);
 }
 
-/** Bundles workflow code, with its `preload.ts` if it has one. Throws with the bundler's message, such as a Node module in a workflow's import chain. */
+/**
+ * Bundles workflow code, with its `preload.ts` if it has one. Throws with the bundler's message, such as a Node module
+ * in a workflow's import chain.
+ */
 export async function bundleCode(workflowsPath: string): Promise<string> {
   const messages: string[] = [];
   const preload = join(dirname(workflowsPath), preloadFile);
@@ -85,11 +89,4 @@ async function sourcesDigest(): Promise<string> {
     );
   }
   return hash.digest('hex').slice(0, 32);
-}
-
-async function exists(path: string): Promise<boolean> {
-  return await access(path).then(
-    () => true,
-    () => false,
-  );
 }

@@ -8,7 +8,7 @@ import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { relativeSegments } from '../../sandbox/files.ts';
 import { sha256 } from '../../store/files.ts';
-import { createOnce } from './cache.ts';
+import { createCached } from './cache.ts';
 
 /**
  * Unpacks a `.tar.gz` once per host, entry by entry, and returns the directory. Archives are not trusted: names that lead out
@@ -17,7 +17,7 @@ import { createOnce } from './cache.ts';
 export async function unpackArchive(archive: string, directory: string): Promise<string> {
   const { size, mtimeMs } = await stat(archive);
   const target = join(directory, sha256([archive, size, mtimeMs].join('\n')).slice(0, 24));
-  await createOnce(target, (draft) => unpackInto(archive, draft));
+  await createCached(target, (draft) => unpackInto(archive, draft));
   return target;
 }
 

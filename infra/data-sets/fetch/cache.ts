@@ -1,19 +1,14 @@
-import { mkdir, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import { exists } from '../../process/exists.ts';
 import { withLock } from '../../process/file-lock.ts';
-
-export const exists = (path: string): Promise<boolean> =>
-  stat(path).then(
-    () => true,
-    () => false,
-  );
 
 /**
  * Creates a file or directory of the cache once per host. `write` fills a draft, which is renamed when it is complete, so
  * that an incomplete file is never visible. A lock makes other processes wait instead of doing the same work.
  */
-export async function createOnce(target: string, write: (draft: string) => Promise<void>): Promise<void> {
+export async function createCached(target: string, write: (draft: string) => Promise<void>): Promise<void> {
   await mkdir(dirname(target), { recursive: true });
   await withLock(`${target}.lock`, async () => {
     if (await exists(target)) return;

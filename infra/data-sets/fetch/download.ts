@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { fetch } from 'undici';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
-import { createOnce } from './cache.ts';
+import { createCached } from './cache.ts';
 
 /** The checksum of a file, as its publisher states it. */
 export type Checksum =
@@ -32,7 +32,7 @@ export async function download(
   checksum: Checksum | null,
   access: Access | null = null,
 ): Promise<void> {
-  await createOnce(target, (draft) => fetchInto(url, draft, { checksum, access }));
+  await createCached(target, (draft) => fetchInto(url, draft, { checksum, access }));
 }
 
 interface Fetching {

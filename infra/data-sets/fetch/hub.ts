@@ -3,9 +3,10 @@ import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { explanationOf, HttpUnreachable, httpCall, jsonOf } from '../../http/client.ts';
+import { exists } from '../../process/exists.ts';
 import type { DataSetLocation } from '../data-set.ts';
 import type { HubAccount } from '../hub-account.ts';
-import { exists, notCached } from './cache.ts';
+import { notCached } from './cache.ts';
 import { type Checksum, download } from './download.ts';
 
 const path = z.string().refine((name) => !name.split('/').includes('..') && !name.startsWith('/'));

@@ -7,10 +7,11 @@ import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import { exists } from '../../process/exists.ts';
 import { unpackTree } from '../../sandbox/files.ts';
 import { sha256 } from '../../store/files.ts';
 import type { CommitFiles } from '../data-set.ts';
-import { createOnce, exists, notCached } from './cache.ts';
+import { createCached, notCached } from './cache.ts';
 
 const run = promisify(execFile);
 /** Git options that keep the configuration of an untrusted repository from running programs. */
@@ -99,7 +100,7 @@ export async function cloneOnce(
   const target = join(directory, `${sha256(url).slice(0, 24)}.git`);
   if (await exists(target)) return target;
   if (offline) throw notCached(url, target);
-  await createOnce(target, async (draft) => {
+  await createCached(target, async (draft) => {
     try {
       await run('git', [...harmless, 'clone', '--quiet', '--bare', '--', url, draft]);
     } catch (cause) {

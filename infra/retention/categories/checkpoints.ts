@@ -1,5 +1,6 @@
-import { readFile, stat } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
+import { exists } from '../../process/exists.ts';
 import { type Category, hourMs, type RetentionContext } from '../category.ts';
 import { type Found, listDirectory } from '../directories.ts';
 import { interruptedRemovals, treeEntry } from '../trees.ts';
@@ -115,9 +116,3 @@ async function servedPaths({ paths }: RetentionContext): Promise<readonly string
   );
   return files.flatMap((text) => [...text.matchAll(/"path":"([^"]+)"/g)].map(([, path = '']) => path));
 }
-
-const exists = (path: string): Promise<boolean> =>
-  stat(path).then(
-    () => true,
-    () => false,
-  );

@@ -1,9 +1,9 @@
 import { readdir, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { parseDataSetAddress } from '../../../infra/data-sets/address.ts';
-import { exists } from '../../../infra/data-sets/fetch/cache.ts';
 import { isDataSetFormat } from '../../../infra/data-sets/formats/index.ts';
 import { hubAccountFrom } from '../../../infra/data-sets/hub-account.ts';
+import { exists } from '../../../infra/process/exists.ts';
 import type { Config } from '../../../infra/settings/config.ts';
 import type { Store } from '../../../infra/store/store.ts';
 import { isAddress } from '../../../infra/tasks/address.ts';
