@@ -3,9 +3,9 @@ import type { FinishReason, VersionSpan } from '../../workflows/contracts/trace.
 import type { Prompt } from './prompt.ts';
 
 /**
- * An inference server as one run's policy uses it: token ids in, token ids out. Implementations check that ids and logprobs are present, finite and of
- * equal length. They throw the TemperFailure EngineInvalid for a reply that must not be trained on, never a silent zero, and
- * EngineUnavailable for a server that cannot be reached.
+ * An inference server as one run's policy uses it: token ids in, token ids out. Implementations check that ids and logprobs
+ * are present, finite and of equal length. They throw the TemperFailure EngineInvalid for a reply that must not be trained
+ * on, never a silent zero, and EngineUnavailable for a server that cannot be reached.
  */
 export interface Engine {
   readonly url: string;

@@ -21,6 +21,7 @@ export const limits = {
   hostCallSec: 30,
   /** A stream that sends nothing for over 3 s looks dead to some clients, and timers fire late. */
   keepAliveMs: 2_500,
+  /** The first and the longest pause before an engine that is away is asked again. */
   retryFirstMs: 100,
   retryMaxMs: 2_000,
   /** A connected engine that samples nothing: a paused one may take minutes, and a dead one must be noticed eventually. */
@@ -29,6 +30,7 @@ export const limits = {
   engineAborts: 50,
   /** The time for which the engine's context length counts as current. */
   contextFreshMs: 60_000,
+  /** Seconds after which a client may send a refused request again, as the header `retry-after` says. */
   retryAfterSec: 5,
   /** A closing gateway gives running turns this long; the next gateway samples the turns that are cut then again. */
   drainMs: 5_000,
@@ -36,6 +38,7 @@ export const limits = {
   flushMs: 500,
   /** The interval at which a gateway confirms its presence, by which relays judge whether it is there. */
   presenceMs: 5_000,
+  /** The interval at which unused sessions are unloaded and old files are removed. */
   cleanUpMs: 60_000,
   /** An unused session is unloaded after this time. More than `requestMs`, so that a request being read finds its session. */
   idleMs: 300_000,
@@ -49,6 +52,7 @@ export const limits = {
   sessionConnections: 64,
   /** New connections of one session in a second, for clients that open one for each request. */
   sessionConnectsPerSec: 200,
+  /** Connections of one session that wait to be accepted: as many as it may have. */
   sessionBacklog: 64,
   /** The time for which a session's socket is closed once its limits are exceeded. */
   sessionRestMs: 1_000,
@@ -56,6 +60,7 @@ export const limits = {
   sessionRequests: 64,
   /** The interval at which gateways learn of sessions that another one opened or sealed. Relays retry for far longer. */
   socketsMs: 2_000,
+  /** The time for a request's headers, and for the whole request: a client that sends nothing must not keep a connection. */
   headersMs: 20_000,
   requestMs: 120_000,
   /** Longer than the idle time of clients' pools, so that clients and not the gateway close idle connections. */
