@@ -1,3 +1,7 @@
+/**
+ * Measures sampled tokens per second and the time of a GRPO step (8 prompts x 8 samples x 40 new tokens, then one gradient
+ * step) of the embedded policy, with both kernels in one run.
+ */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,11 +12,6 @@ import {
   type PolicyCore,
 } from '../../infra/kits/embedded-policy/core.ts';
 import { createPolicyCore } from '../../infra/kits/embedded-policy/create-policy-core.ts';
-
-/**
- * `npm run bench:policy` measures sampled tokens per second and the time of a GRPO step (8 prompts x 8 samples x 40 new tokens,
- * then one gradient step) with both kernels in one run. `--json` prints one line for machines.
- */
 
 const modelConfig = {
   model_type: 'temper-tiny',

@@ -1,3 +1,7 @@
+/**
+ * Measures the time and the memory of `temper tasks check` as a user types it, on sets with few and with many rows, and on
+ * task directories.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
@@ -10,10 +14,6 @@ import { wholeNumber } from '../../workers/cli/stack/command.ts';
 import { note, print, printJson, table } from '../../workers/cli/text/output.ts';
 import { sweRow } from '../helpers/tasks/data-set-fixture.ts';
 import { writeHarborTask } from '../helpers/tasks/harbor-task.ts';
-
-/*
- * The time and the memory of `temper tasks check` as a user types it: rows of a data set, few and many, and task directories.
- */
 
 interface Options {
   readonly rows: number;

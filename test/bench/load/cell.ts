@@ -13,6 +13,7 @@ import { countEnded, type EndedRollout, readRollouts, startLoadSweep } from '../
 import { createSleepingAgents, type SleepingAgents } from '../../helpers/rollouts/sleeping-agents.ts';
 import { removeSandboxes } from '../../helpers/sandbox/stack-sandboxes.ts';
 import { writeHarborTask } from '../../helpers/tasks/harbor-task.ts';
+import { orAborted } from '../interruptible.ts';
 import { processesOf } from '../rollout/processes.ts';
 import { freePorts } from './free-ports.ts';
 import { heldBackBy, metricsPortOf } from './metrics.ts';
@@ -171,16 +172,6 @@ async function serverPortOf(stack: RunningStack): Promise<number> {
   const pid = stack.parts().find(({ name }) => name === 'temporal')?.pid ?? null;
   if (pid === null) throw new Error('expected a stack with a Temporal server of its own');
   return metricsPortOf(pid);
-}
-
-/** Waits for a promise that takes no signal. */
-function orAborted<Result>(promise: Promise<Result>, signal: AbortSignal): Promise<Result> {
-  return new Promise((resolve, reject) => {
-    const abort = (): void => reject(signal.reason);
-    if (signal.aborted) return abort();
-    signal.addEventListener('abort', abort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
-  });
 }
 
 async function configFor(home: string, { agents }: Cell): Promise<Config> {
