@@ -12,7 +12,10 @@ export function loadProblem(cause: unknown): string {
   return `it cannot be loaded (${message})${build}`;
 }
 
-/** Imports the default export of a module that the operator names: an absolute path, or a package. Throws an Error that says what is wrong. */
+/**
+ * Imports the default export of a module that the operator names: an absolute path, or a package. Throws an Error that
+ * says what is wrong.
+ */
 export async function loadModule(from: string, expected: string): Promise<unknown> {
   const imported: unknown = await import(locate(from)).catch((cause: unknown) => {
     throw new Error(

@@ -137,8 +137,8 @@ export const timeouts = {
     retry: retry(3, '200ms', '5s'),
   },
   /**
-   * The wait for a host that adopts the sandbox is short, since the rollout begins again without one. A cancelled rollout waits for the answer of a host that
-   * has just adopted the sandbox, because it must release it there.
+   * The wait for a host that adopts the sandbox is short, since the rollout begins again without one. A cancelled
+   * rollout waits for the answer of a host that has just adopted the sandbox, because it must release it there.
    */
   adopt: {
     scheduleToStartTimeout: '1m',
@@ -177,7 +177,10 @@ export const timeouts = {
     heartbeatTimeout: '30s',
     retry: retry(1, '1s', '5s'),
   },
-  /** An evaluation in a fresh sandbox. Its own limit is given per rollout. It is retried for minutes, because the agent's work is done. */
+  /**
+   * An evaluation in a fresh sandbox. Its own limit is given per rollout. It is retried for minutes, because the
+   * agent's work is done.
+   */
   evaluate: {
     heartbeatTimeout: '15s',
     retry: retry(20, '200ms', '30s'),
@@ -219,7 +222,10 @@ export const maxEpochs = 3;
 /** The interval at which a run asks the server about groups that did not report. */
 export const reconcileEvery = '1m';
 
-/** The first and the longest interval at which work that was cancelled and has not ended is cancelled again. A cancel can get lost, and clean-up takes time. */
+/**
+ * The first and the longest interval at which work that was cancelled and has not ended is cancelled again. A cancel
+ * can get lost, and clean-up takes time.
+ */
 export const cancelAgainFirstMs = 5_000;
 export const cancelAgainMostMs = 20_000;
 

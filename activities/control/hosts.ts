@@ -12,7 +12,10 @@ import { atBoundary } from '../boundary.ts';
 import type { ControlActivities } from '../interfaces/control.ts';
 import { spread } from '../retry-delay.ts';
 
-/** The time since the last poll within which a host counts as alive. A worker polls at least once a minute; the server lists a poller for five minutes. */
+/**
+ * The time since the last poll within which a host counts as alive. A worker polls at least once a minute; the server
+ * lists a poller for five minutes.
+ */
 const aliveWithinMs = 90_000;
 /** The number of looks at a host until it counts as lost, and the most of one inspection. The retry policy allows for more. */
 const looks = 10;

@@ -42,7 +42,10 @@ export interface DemonstrationRequest {
   readonly traces: readonly string[] | null;
 }
 
-/** The context of one activity of a run: the worker's dependencies, the run's part, its journal, and the signal that ends the activity. */
+/**
+ * The context of one activity of a run: the worker's dependencies, the run's part, its journal, and the signal that
+ * ends the activity.
+ */
 export interface TrainerContext extends Omit<TrainerDependencies, 'ofRun'>, RunDependencies {
   readonly journal: TrainerJournal;
   readonly signal: AbortSignal;

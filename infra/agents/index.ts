@@ -20,8 +20,8 @@ export interface Agents {
   readonly specs: readonly AgentSpec[];
   /**
    * Finds an agent by name and applies options, which may be part of the name, too
-   * (`claude-code?subAgents=off&window=40000`). An agent of a module may be named by its module. Throws TemperFailure UnknownAgent, which lists the names or the options
-   * that there are.
+   * (`claude-code?subAgents=off&window=40000`). An agent of a module may be named by its module. Throws TemperFailure
+   * UnknownAgent, which lists the names or the options that there are.
    */
   get(name: string, options?: GivenOptions): Agent;
 }

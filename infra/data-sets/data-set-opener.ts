@@ -19,7 +19,10 @@ export interface DataSetCache {
   readonly directory: string;
   /** Forbids downloads. Workers set it: anyone who may start a workflow may name a data set, so workers only read the cache. */
   readonly offline: boolean;
-  /** Whether a module of the user's own may run. Default: false. Workers never run one, because everyone who starts a workflow chooses its tasks. */
+  /**
+   * Whether a module of the user's own may run. Default: false. Workers never run one, because everyone who starts a
+   * workflow chooses its tasks.
+   */
   readonly runsModules?: boolean;
   /** Default: the public hub, without an account. */
   readonly hub?: HubAccount;

@@ -12,7 +12,10 @@ export interface HubAccount {
   readonly token: string | null;
 }
 
-/** The environment variables of the hub, which have the names that its own tools use; part of the table in `infra/settings/environment.ts`. */
+/**
+ * The environment variables of the hub, which have the names that its own tools use; part of the table in
+ * `infra/settings/environment.ts`.
+ */
 export const hubVariables = {
   HF_TOKEN: setting(
     z.string().optional(),
@@ -29,7 +32,10 @@ export const hubVariables = {
   ),
 };
 
-/** Reads the account from an environment. Throws TemperFailure InvalidInput if the token cannot be one; the message does not hold it. */
+/**
+ * Reads the account from an environment. Throws TemperFailure InvalidInput if the token cannot be one; the message does
+ * not hold it.
+ */
 export function hubAccountFrom({
   HF_TOKEN = '',
   HF_ENDPOINT,

@@ -29,7 +29,10 @@ export interface EvaluationHost extends SandboxOwner {
   evaluationMounts(kind: SandboxKind): Promise<readonly SandboxMount[]>;
   /** PATH for commands in a sandbox of this kind; null keeps the sandbox's own. */
   pathOf(kind: SandboxKind): string | null;
-  /** Opens the network of a task's tests; undefined if they get none. Throws UnsupportedTask if they need more than this host allows. */
+  /**
+   * Opens the network of a task's tests; undefined if they get none. Throws UnsupportedTask if they need more than this
+   * host allows.
+   */
   testNetwork(
     task: Task,
     where: { readonly sandbox: string; readonly channels: SandboxProvider['channels'] },

@@ -2,7 +2,10 @@ import type { HostRecord, Hosts } from '../store/hosts.ts';
 
 const now = (): string => new Date().toISOString();
 
-/** Makes a host take no new work; the host learns of it with its next renewal. A lost one stays as it is. Returns null if there is no such host. */
+/**
+ * Makes a host take no new work; the host learns of it with its next renewal. A lost one stays as it is. Returns null
+ * if there is no such host.
+ */
 export function drainHost(hosts: Hosts, host: string, reason: string): Promise<HostRecord | null> {
   return hosts.update(host, (record) => {
     if (record === null || record.lost !== null || record.draining !== null) return record;

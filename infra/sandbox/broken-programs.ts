@@ -12,8 +12,9 @@ const isSuspect = (error: unknown): error is TemperFailure | FileRefused =>
   (error instanceof TemperFailure && suspect.has(error.type) && !(error instanceof SandboxFailure && error.loss));
 
 /**
- * Does work in a sandbox that an agent has left, or that holds all that it changed. If that fails although the sandbox runs, and programs of its image were replaced or
- * removed, as only an agent that is root can do, the agent counts as having ended its sandbox, which is scored.
+ * Does work in a sandbox that an agent has left, or that holds all that it changed. If that fails although the sandbox
+ * runs, and programs of its image were replaced or removed, as only an agent that is root can do, the agent counts as
+ * having ended its sandbox, which is scored.
  */
 export async function blamingBrokenPrograms<Result>(
   sandbox: Pick<Sandbox, 'name' | 'changes'>,

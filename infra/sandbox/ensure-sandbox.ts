@@ -35,7 +35,10 @@ export async function ensureSandbox(
   }
 }
 
-/** Returns the pause before the next try: never less than the provider asked for, and random, so that hosts do not come back at once. */
+/**
+ * Returns the pause before the next try: never less than the provider asked for, and random, so that hosts do not come
+ * back at once.
+ */
 function pauseAfter({ retryAfterMs }: ThrottledFailure, tries: number): number {
   const ownMs = Math.min(longestPauseMs, firstPauseMs * 2 ** (tries - 1)) * (0.5 + Math.random());
   return Math.round(Math.max(ownMs, (retryAfterMs ?? 0) * (1 + Math.random() / 4)));

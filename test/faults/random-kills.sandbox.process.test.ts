@@ -144,7 +144,10 @@ describe(`a training run whose processes are killed at random moments (TEMPER_TE
 
   const runStatus = () => withClient((client) => client.workflow.getHandle(runId).query(runStatusQuery));
 
-  /** Waits until the run has ended, through the restarts of the server. Fails if the run pauses itself, since it would wait for ever. */
+  /**
+   * Waits until the run has ended, through the restarts of the server. Fails if the run pauses itself, since it would
+   * wait for ever.
+   */
   async function untilRunEnds(): Promise<void> {
     for (;;) {
       const seen = await withClient(async (client) => {

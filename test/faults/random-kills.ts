@@ -28,9 +28,9 @@ const helper = "the host's helper";
 const pollMs = 20;
 
 /**
- * Kills the processes of a stack at random moments, in rounds or until aborted, and returns the kills. Each process is killed once in every
- * round, in an order and after gaps that the seed determines. It does not wait until the stack works again: several processes
- * may be down at once.
+ * Kills the processes of a stack at random moments, in rounds or until aborted, and returns the kills. Each process is
+ * killed once in every round, in an order and after gaps that the seed determines. It does not wait until the stack
+ * works again: several processes may be down at once.
  */
 export async function killAtRandom(
   { seed, meanGapMs, rounds, parts, servers = {} }: RandomKills,

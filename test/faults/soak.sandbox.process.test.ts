@@ -19,7 +19,10 @@ import type { SweepRequest, SweepResult } from '../../workflows/contracts/sweep.
 import { until } from '../helpers/until.ts';
 import { grownSince, type StackStates, statesOf, statesText } from './soak/states.ts';
 
-/** The time under load: one round, or longer by hand: TEMPER_TEST_SOAK_SECONDS=3600 npm test -- test/faults/soak.sandbox.process.test.ts */
+/**
+ * The time under load: one round, or longer by hand: TEMPER_TEST_SOAK_SECONDS=3600 npm test --
+ * test/faults/soak.sandbox.process.test.ts
+ */
 const soakMs = 1000 * Number(process.env.TEMPER_TEST_SOAK_SECONDS ?? 1);
 /** Rounds before the first measurement: caches fill, and code is compiled. */
 const warmUpRounds = 2;

@@ -20,9 +20,10 @@ import { startSharedTemporal } from './shared-temporal.ts';
 
 /**
  * `npm test [-- FILE…]` runs the static checks and then every test that this machine can run; `npm run test:fast` those
- * that need nothing but Node; `npm run test:reference` those that need the reference stack; `npm run test:kubernetes` those that
- * need a cluster; `npm run test:deploy` those of the deployables. The last line is
- * `N passed, N failed`. A suite of which no test can run fails. With CI=true a test that could not run, or a process or container left behind, is a failure, too.
+ * that need nothing but Node; `npm run test:reference` those that need the reference stack; `npm run test:kubernetes`
+ * those that need a cluster; `npm run test:deploy` those of the deployables. The last line is `N passed, N failed`. A
+ * suite of which no test can run fails. With CI=true a test that could not run, or a process or container left behind,
+ * is a failure, too.
  */
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const isCi = process.env.CI === 'true';

@@ -18,9 +18,9 @@ export interface SignFlipTest {
  * (two-sided). It makes no assumption about the distribution; for differences of −1, 0 and 1 (one attempt each, passed or not) it is
  * McNemar's exact test. Fisher 1935, The Design of Experiments, §21; McNemar 1947, Psychometrika 12.
  *
- * It is exact if the differences are multiples of a common share, as means of a few attempts are: the distribution of the
- * sum is built pair by pair. Otherwise it uses random flips, with p = (b + 1) / (draws + 1): Phipson & Smyth 2010, SAGMB 9(1). The flips
- * come from a fixed seed, so that a comparison always gives the same answer.
+ * It is exact if the differences are multiples of a common share, as means of a few attempts are: the distribution of
+ * the sum is built pair by pair. Otherwise it uses random flips, with p = (b + 1) / (draws + 1): Phipson & Smyth 2010,
+ * SAGMB 9(1). The flips come from a fixed seed, so that a comparison always gives the same answer.
  */
 export function signFlipTest(differences: readonly number[]): SignFlipTest {
   const moved = differences.filter((difference) => Math.abs(difference) > epsilon);

@@ -12,7 +12,10 @@ const sandboxStages: readonly Stage[] = [
   'evaluate',
 ];
 
-/** The length to which a row shortens messages, since a record with many rows is a value of history; the rollout's result has them whole. */
+/**
+ * The length to which a row shortens messages, since a record with many rows is a value of history; the rollout's
+ * result has them whole.
+ */
 const messageLength = 200;
 
 /** An attempt of a sweep: its task, its number at that task, and its retry. */

@@ -19,7 +19,10 @@ export const tricks = [
   'limit',
   'solution-host',
 ] as const;
-/** A trick by which an agent may try to get a reward that its work does not deserve. docs/guides/grading.md says how each is handled. */
+/**
+ * A trick by which an agent may try to get a reward that its work does not deserve. docs/guides/grading.md says how
+ * each is handled.
+ */
 export type Trick = (typeof tricks)[number];
 
 /** One sentence on what each trick looks like. */

@@ -1,8 +1,8 @@
 import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
 
 /**
- * The search attributes that people filter by in the Temporal UI. There are few on purpose: a SQL visibility store has ten Keyword columns and
- * three of each other kind, shared by the whole namespace.
+ * The search attributes that people filter by in the Temporal UI. There are few on purpose: a SQL visibility store has
+ * ten Keyword columns and three of each other kind, shared by the whole namespace.
  */
 export const searchAttributes = {
   run: defineSearchAttributeKey('TemperRun', SearchAttributeType.KEYWORD),

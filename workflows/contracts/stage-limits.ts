@@ -8,7 +8,10 @@ export const provisionMs = 720_000;
 
 /** The time to start an agent, which normally takes milliseconds. */
 export const startMs = 300_000;
-/** The number of attempts to start an agent; some two minutes, in which a container engine may restart. The wait for its end is tried much longer. */
+/**
+ * The number of attempts to start an agent; some two minutes, in which a container engine may restart. The wait for its
+ * end is tried much longer.
+ */
 export const startAttempts = 30;
 
 /** An evaluation without its tests: five minutes of set-up, two of git, two for the patch, and the rest around them. */

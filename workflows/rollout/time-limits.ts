@@ -10,7 +10,10 @@ const marginSec = 900;
 export interface TimeLimits {
   readonly agentMs: number;
   readonly evaluationMs: number;
-  /** The age at which the reaper may remove a sandbox if the server no longer knows its rollout; above agent and evaluation together. */
+  /**
+   * The age at which the reaper may remove a sandbox if the server no longer knows its rollout; above agent and
+   * evaluation together.
+   */
   readonly lifetimeMs: number;
   /** The lifetime of the agent's secret. It is longer, because the session opens before provisioning, which may take hours. */
   readonly sessionMs: number;

@@ -21,7 +21,10 @@ export interface RepairedTasksDependencies {
   readonly records: Records;
 }
 
-/** Creates the tasks that a regrade uses instead of those that its rollouts had. They are found by id, which a rollout's result names. */
+/**
+ * Creates the tasks that a regrade uses instead of those that its rollouts had. They are found by id, which a rollout's
+ * result names.
+ */
 export function createRepairedTasks({ tasks, store, records }: RepairedTasksDependencies): RepairedTasks {
   // A regrade asks once for each rollout, and the index may be long, so the last one is kept.
   let last: { readonly key: string; readonly addresses: Promise<ReadonlyMap<string, string>> } | null = null;

@@ -13,7 +13,10 @@ export function limitMarks(unicode: IUnicodeHandling): void {
   new Unicode11Addon().activate({ unicode: { register } });
 }
 
-/** The number by which xterm.js describes a character: bit 0 for one that joins the character before, 2 bits for its width, and a state. */
+/**
+ * The number by which xterm.js describes a character: bit 0 for one that joins the character before, 2 bits for its
+ * width, and a state.
+ */
 const bits = { joins: 1, width: 1, state: 3 } as const;
 
 /** Unicode 11 needs no state from one character to the next. Here it counts the marks. */

@@ -37,7 +37,10 @@ interface AgentCall {
   readonly response: ServerResponse;
 }
 
-/** Serves agents: the model calls and the host tools of their own session, and nothing else. The body is not read until the secret is verified. */
+/**
+ * Serves agents: the model calls and the host tools of their own session, and nothing else. The body is not read until
+ * the secret is verified.
+ */
 export function createAgentSide(deps: AgentSideDeps): RequestListener {
   const readBody = createBodyReader<Session>();
   const sessionOfSecret = createSecretCheck(deps.stackKeys);

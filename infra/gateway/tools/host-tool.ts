@@ -17,8 +17,8 @@ export interface HostTool<Shape extends z.ZodRawShape = z.ZodRawShape> {
   /** Throws if the tool cannot work for this task. It runs before the agent starts, which then does not. */
   check?(task: HostToolContext['task']): Promise<void>;
   /**
-   * Returns the text for the model, alone or with an answer for the tests. It runs again if the gateway died before the call was recorded. An error that it throws is
-   * logged, and the model learns only that the tool failed.
+   * Returns the text for the model, alone or with an answer for the tests. It runs again if the gateway died before the
+   * call was recorded. An error that it throws is logged, and the model learns only that the tool failed.
    */
   call(args: z.output<z.ZodObject<Shape>>, context: HostToolContext): HostToolReply | Promise<HostToolReply>;
 }

@@ -29,7 +29,10 @@ export interface UpstreamModel extends Omit<z.output<typeof about>, 'apiKeyFrom'
 }
 
 export interface Upstreams {
-  /** Returns a model by its name. Throws TemperFailure UnknownUpstream, which lists the known names, or InvalidInput, which names file and field. */
+  /**
+   * Returns a model by its name. Throws TemperFailure UnknownUpstream, which lists the known names, or InvalidInput,
+   * which names file and field.
+   */
   find(name: string): Promise<UpstreamModel>;
 }
 

@@ -160,7 +160,10 @@ export async function captureDiff(
   };
 }
 
-/** Compares the workspace with the base. Returns the result of the last script, whose stdout is the patch, or that of the script that failed. */
+/**
+ * Compares the workspace with the base. Returns the result of the last script, whose stdout is the patch, or that of
+ * the script that failed.
+ */
 async function compare(run: RunScript, workdir: string): Promise<ExecResult | 'unreadable' | 'too-many'> {
   const first = await run(firstScript, [workdir]);
   if (isUnreadable(first)) return 'unreadable';

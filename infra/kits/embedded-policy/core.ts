@@ -190,9 +190,9 @@ export interface DatumOutput {
 }
 
 /**
- * `loss:sum` is the value that was differentiated: the SUM of token losses over the datums, not a mean. Others: `loss:mean` (per weighted
- * token), `tokens`, `weighted_tokens`, `datums`; for the RL losses also `ratio:mean`, `ratio:max`, `clip_fraction`, `kl:sampler`,
- * `logprob_difference:max`, and `kl:reference` when asked for.
+ * `loss:sum` is the value that was differentiated: the SUM of token losses over the datums, not a mean. Others:
+ * `loss:mean` (per weighted token), `tokens`, `weighted_tokens`, `datums`; for the RL losses also `ratio:mean`,
+ * `ratio:max`, `clip_fraction`, `kl:sampler`, `logprob_difference:max`, and `kl:reference` when asked for.
  */
 export type Metrics = Readonly<Record<string, number>>;
 

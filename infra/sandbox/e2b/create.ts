@@ -29,7 +29,10 @@ export async function findByName(api: Pick<E2bApi, 'find'>, stack: string, name:
   );
 }
 
-/** Returns the time of a lease that ends with the sandbox's time to live, but not before its next use, nor later than its server allows. */
+/**
+ * Returns the time of a lease that ends with the sandbox's time to live, but not before its next use, nor later than
+ * its server allows.
+ */
 export const leaseUntil = (expiresAtMs: number, longestMs: number): number =>
   Math.min(longestMs, Math.max(expiresAtMs - Date.now(), leaseAheadMs));
 

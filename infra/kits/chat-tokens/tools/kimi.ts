@@ -6,7 +6,10 @@ import type { ParserInput, ReplyParser } from './parser.ts';
 const openSection = '<|tool_calls_section_begin|>';
 const openArguments = '<|tool_call_argument_begin|>';
 
-/** Parses the syntax of Kimi K2: `<|tool_call_begin|>functions.name:0<|tool_call_argument_begin|>{…}<|tool_call_end|>`, in a section. */
+/**
+ * Parses the syntax of Kimi K2: `<|tool_call_begin|>functions.name:0<|tool_call_argument_begin|>{…}<|tool_call_end|>`,
+ * in a section.
+ */
 export const createKimiParser = (input: ParserInput): ReplyParser =>
   createDelimitedParser(input, {
     open: '<|tool_call_begin|>',

@@ -53,8 +53,9 @@ const maxBodyBytes = 256 * 1024 * 1024;
 const secondarySlots = 32;
 
 /**
- * Serves the embedded policy over HTTP or HTTPS, by default on 127.0.0.1: a subset of vLLM's API for its sampler, the Tinker API for its trainer.
- * Below `/policies/<policy>`, the former serves each of several policies as if it were the only one.
+ * Serves the embedded policy over HTTP or HTTPS, by default on 127.0.0.1: a subset of vLLM's API for its sampler, the
+ * Tinker API for its trainer. Below `/policies/<policy>`, the former serves each of several policies as if it were the
+ * only one.
  *
  * Guarantees: a request is done once per (model, seq_id), and a failed one stays failed; weights are loaded only from below
  * the root or the model directory; a restarted server serves the last published version. A restart loses models and futures,

@@ -16,7 +16,10 @@ type Verdicts = readonly [
   resultAfterThought: boolean,
 ];
 
-/** The family of each published template, and whether it keeps earlier text: first letter after a user turn, second after a tool result. */
+/**
+ * The family of each published template, and whether it keeps earlier text: first letter after a user turn, second
+ * after a tool result.
+ */
 const expected: Readonly<Record<string, readonly [family: string, plain: string, reasoned: string]>> = {
   deepseekv3: ['deepseek', '--', '--'],
   deepseekv3_training: ['deepseek', '--', '--'],

@@ -8,7 +8,10 @@ import { renderSuffix } from '../../../../infra/kits/chat-tokens/suffix.ts';
 import { tinyFamily, type Vocabulary } from '../../../helpers/models/tiny-families.ts';
 import { assertContinues, callBash, result, user } from './continuation.ts';
 
-/** The templates among the fixtures, and whether each keeps earlier text: first letter after a user turn, second after a tool result. */
+/**
+ * The templates among the fixtures, and whether each keeps earlier text: first letter after a user turn, second after a
+ * tool result.
+ */
 const own: readonly (readonly [fixture: string, vocabulary: Vocabulary, plain: string, reasoned: string])[] = [
   ['function-xml', 'qwen', 'ut', 'ut'],
   ['glm', 'glm', 'ut', 'ut'],

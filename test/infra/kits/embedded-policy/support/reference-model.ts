@@ -3,8 +3,8 @@ import type { ModelConfig } from '../../../../../infra/kits/embedded-policy/mode
 import type { ParameterLayout } from '../../../../../infra/kits/embedded-policy/model/parameters.ts';
 
 /**
- * An independent float64 forward pass, written from the formulas and sharing no code with infra/kits/embedded-policy/network: slow, plain,
- * differentiable by finite differences.
+ * An independent float64 forward pass, written from the formulas and sharing no code with
+ * infra/kits/embedded-policy/network: slow, plain, differentiable by finite differences.
  */
 
 type Matrix = readonly (readonly number[])[];
