@@ -1,7 +1,7 @@
 import { type ChildProcess, execFileSync, type SpawnOptions, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Server } from 'node:net';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import type { Availability } from '../../runner/need.ts';
 
@@ -50,6 +50,7 @@ export function createMachine({ hidden }: MachineOptions): Machine {
   ip('-n', name, 'link', 'set', inside, 'up');
   ip('-n', name, 'link', 'set', 'lo', 'up');
   const forwards: Server[] = [];
+  const incomings = new Set<Socket>();
   const hide = hidden.map((directory) => `mount -t tmpfs none '${directory}'`).join(' && ');
   return {
     name,
@@ -57,7 +58,9 @@ export function createMachine({ hidden }: MachineOptions): Machine {
     async forward(port, to = '127.0.0.1') {
       const server = createServer((incoming) => {
         const outgoing = connect(port, to);
+        incomings.add(incoming);
         const end = (): void => {
+          incomings.delete(incoming);
           incoming.destroy();
           outgoing.destroy();
         };
@@ -90,6 +93,8 @@ export function createMachine({ hidden }: MachineOptions): Machine {
     restore: () => ip('link', 'set', outside, 'up'),
     remove() {
       for (const server of forwards) server.close();
+      // Without the link, a connection that is not closed yet would last for the quarter of an hour in which TCP tries again.
+      for (const incoming of incomings) incoming.destroy();
       ip('link', 'delete', outside);
       ip('netns', 'delete', name);
     },
