@@ -33,6 +33,7 @@ const everything = {
   settings: { TEMPER_HOST_LOST_AFTER: '60' },
   hosts: {
     settings: { TEMPER_GATEWAYS: '2' },
+    secret: 'providers',
     journalsClaim: 'journals',
     storage: { size: '1Gi', hostPath: '/srv/temper' },
   },
@@ -69,6 +70,27 @@ const refused: readonly (readonly [string, Values, RegExp])[] = [
   ['a name that is no setting', { settings: { PATH: '/bin' } }, /at '\/settings'.*'PATH' not allowed/],
   ['a setting that is no text', { settings: { TEMPER_RETRIES: 3 } }, /at '\/settings\/TEMPER_RETRIES'.*want string/],
   ['a claim that is no name', { hosts: { journalsClaim: 'A B' } }, /at '\/hosts\/journalsClaim'/],
+  [
+    'a setting that another value gives',
+    { settings: { TEMPER_STORE: 's3://bucket/other' } },
+    /settings: the chart sets TEMPER_STORE from store\.address; leave it out here/,
+  ],
+  [
+    'a setting of the hosts that another value gives',
+    { hosts: { settings: { TEMPER_CAPACITY: '3' } } },
+    /hosts\.settings: the chart sets TEMPER_CAPACITY from hosts\.capacity/,
+  ],
+  [
+    'sandboxes in the namespace of the release, whose processes would then connect to nothing',
+    { sandboxes: { ...values.sandboxes, namespace: 'default' } },
+    /sandboxes\.namespace: expected another namespace than default/,
+  ],
+  ['a repository with a tag', { image: { repository: 'registry.example/temper:1' } }, /at '\/image\/repository'/],
+  ['a tag that is a number', { image: { tag: 1.5 } }, /at '\/image\/tag': got number, want string/],
+  ['a pull secret without a name', { image: { pullSecrets: ['registry'] } }, /at '\/image\/pullSecrets\/0'/],
+  ['a volume without a name', { volumes: [{ emptyDir: {} }] }, /at '\/volumes\/0': missing property 'name'/],
+  ['a relative place of a volume', { volumeMounts: [{ name: 'a', mountPath: 'a' }] }, /\/volumeMounts\/0\/mountPath'/],
+  ['an annotation that is no text', { podAnnotations: { on: true } }, /at '\/podAnnotations\/on': got boolean/],
   ['no host', { hosts: { replicas: 0 } }, /at '\/hosts\/replicas'/],
   [
     'a relative directory of the node',
@@ -139,6 +161,23 @@ describe('the Helm chart', () => {
       await assert.rejects(run(helm, ['template', 'one', chart, '--values', file]), message);
     });
   }
+
+  it('prefers the settings of the hosts to those of all processes, and accepts an image by its port and digest', async () => {
+    const image = { repository: 'localhost:5000/temper@sha256', tag: 'a'.repeat(64) };
+    const settings = { TEMPER_GATEWAYS: '2', TEMPER_SANDBOX: 'e2b' };
+    const file = await writeValues({ ...values, image, settings, hosts: { settings: { TEMPER_GATEWAYS: '3' } } });
+    const { stdout } = await run(helm, ['template', 'one', chart, '--values', file]);
+    const found = workloadsIn(stdout).map(({ metadata, spec }) => {
+      const { env } = spec.template.spec.containers[0];
+      return [metadata.name, ...env.flatMap(({ name, value = '' }) => (name in settings ? `${name}=${value}` : []))];
+    });
+    assert.deepEqual(found.sort(), [
+      ['one-control', 'TEMPER_GATEWAYS=2', 'TEMPER_SANDBOX=e2b'],
+      ['one-host', 'TEMPER_GATEWAYS=3', 'TEMPER_SANDBOX=kubernetes'],
+      ['one-trainer', 'TEMPER_GATEWAYS=2', 'TEMPER_SANDBOX=e2b'],
+    ]);
+    assert.match(stdout, new RegExp(`image: "localhost:5000/temper@sha256:${image.tag}"`));
+  });
 
   it('gives the key of the certificate to the Pods that listen alone', async () => {
     for (const [metrics, listening] of [

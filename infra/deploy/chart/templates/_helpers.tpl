@@ -11,7 +11,7 @@ app.kubernetes.io/name: temper
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
-{{/* The settings of all processes. Arguments: root, part. */}}
+{{/* The settings of all processes, but for those that a part has of its own. Arguments: root, part, own. */}}
 {{- define "temper.env" -}}
 {{- $values := .root.Values -}}
 {{- $policy := printf "https://%s-trainer:8600" .root.Release.Name -}}
@@ -71,9 +71,10 @@ app.kubernetes.io/instance: {{ .Release.Name }}
   value: /etc/temper/tls/ca.crt
 {{- end }}
 {{- range $name, $value := $values.settings }}
-{{- include "temper.noSecret" $name }}
+{{- if not (hasKey ($.own | default dict) $name) }}
 - name: {{ $name }}
   value: {{ $value | quote }}
+{{- end }}
 {{- end }}
 {{- end }}
 
@@ -83,28 +84,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- if or $values.metrics.port (and $values.engine.embedded (eq .part "trainer")) }}yes{{ end }}
 {{- end }}
 
-{{/* Refuses a setting that would hold a secret. */}}
-{{- define "temper.noSecret" -}}
-{{- if and (regexMatch "(SECRET|TOKEN|PASSWORD|API_KEY|STACK_KEY|ACCESS_KEY)" .) (not (hasSuffix "_FILE" .)) }}
-{{- fail (printf "settings: %s is a secret, and Helm keeps values as they are; put it into a Kubernetes secret that `temporal.secret`, `store.secret` or `engine.secret` names" .) }}
-{{- end }}
-{{- end }}
-
-{{/* The spec of a Pod that runs parts of the stack. Arguments: root, part, parts, resources, account, env, volumes, mounts. */}}
+{{/* The spec of a Pod that runs parts of the stack. Arguments: root, part, parts, resources, account, env, own, secret, volumes, mounts. */}}
 {{- define "temper.pod" -}}
 {{- $values := .root.Values -}}
-{{- if not (or $values.engine.embedded (and $values.engine.urls $values.engine.trainerUrl)) }}
-{{- fail "engine: expected urls and trainerUrl, or embedded: true" }}
-{{- end -}}
-{{- if and $values.engine.embedded (not $values.engine.secret) }}
-{{- fail "engine.secret: expected a secret with TEMPER_ENGINE_API_KEY and TEMPER_TRAINER_API_KEY, which the embedded server asks for" }}
-{{- end -}}
-{{- if and (or $values.engine.embedded $values.metrics.port) (not $values.tlsSecret) }}
-{{- fail "tlsSecret: expected a secret with tls.crt, tls.key and ca.crt, by which the embedded server and the metrics serve TLS" }}
-{{- end -}}
-{{- if and $values.metrics.port (not $values.metrics.secret) }}
-{{- fail "metrics.secret: expected a secret with TEMPER_METRICS_TOKEN, which the metrics ask for" }}
-{{- end -}}
 serviceAccountName: {{ .account }}
 automountServiceAccountToken: {{ eq .part "host" }}
 # Variables of services could be taken for settings.
@@ -148,7 +130,7 @@ containers:
       {{- with .env }}
       {{- . | nindent 6 }}
       {{- end }}
-    {{- $secrets := compact (list $values.temporal.secret $values.store.secret $values.engine.secret $values.metrics.secret) }}
+    {{- $secrets := compact (list $values.temporal.secret $values.store.secret $values.engine.secret $values.metrics.secret .secret) }}
     {{- if $secrets }}
     envFrom:
       {{- range $secrets }}
