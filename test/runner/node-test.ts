@@ -8,8 +8,8 @@ import { compiledDirectory } from '../../infra/process/cache.mjs';
 import type { Drive } from './drive.ts';
 import { needsOf } from './need.ts';
 
-/** The limit of one test: a test that hangs longer is a failure with a name. */
-const testTimeoutMs = 15 * 60_000;
+/** The limit of one test in minutes: a test that hangs longer is a failure with a name. By hand, TEMPER_TEST_MINUTES replaces it. */
+const testMinutes = 15;
 const slowestShown = 10;
 
 export interface TestRun {
@@ -155,9 +155,10 @@ async function runProcesses(lane: Lane): Promise<PhaseCounts | undefined> {
   const scratch = await mkdtemp(join(tmpdir(), 'temper-test-run-'));
   const countsFile = join(scratch, 'counts.json');
   try {
-    const drive: Drive = { files, together, concurrency, timeoutMs: testTimeoutMs, countsFile };
+    const timeoutMs = 60_000 * Number(env.TEMPER_TEST_MINUTES ?? testMinutes);
+    const drive: Drive = { files, together, concurrency, timeoutMs, countsFile };
     // The files inherit the flag, which limits each of their tests.
-    const flags = [`--test-timeout=${testTimeoutMs}`, join(root, 'test/runner/drive.ts')];
+    const flags = [`--test-timeout=${timeoutMs}`, join(root, 'test/runner/drive.ts')];
     const child = spawn(process.execPath, [...flags, JSON.stringify(drive)], {
       cwd: root,
       // Most files are processes that load the same modules: compiled once, they cost half. A stack's parts share them.

@@ -58,6 +58,14 @@ describe('npm test', () => {
     assert.equal(isRunning(processIdentity(pid)), false);
   });
 
+  it('fails a test that hangs, and ends its process even while something keeps that busy', async () => {
+    const hangs = "test('hangs', () => new Promise(() => setInterval(() => {}, 1_000)));";
+    const { code, lines } = await runTests(hangs, { TEMPER_TEST_MINUTES: '0.05' });
+    assert.ok(lines.some((line) => /^ *✖ hangs/.test(line)));
+    assert.ok(lines.some((line) => line.endsWith('expected to end within 6 s; the process is ended')));
+    assert.equal(code, 1);
+  });
+
   it('leaves out the tests that need what is missing, and only those', async () => {
     const everything = (await selectTests(repositoryRoot, [])).files;
     for (const name of ['Docker', 'bubblewrap', 'data']) {
