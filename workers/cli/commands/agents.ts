@@ -4,13 +4,9 @@ import type { AgentSpec } from '../../../infra/agents/agent.ts';
 import { optionsSchema } from '../../../infra/agents/options.ts';
 import { sandboxKinds } from '../../../workflows/contracts/sandbox-kinds.ts';
 import { openAgents } from '../follow/agent-options.ts';
-import { configOf, type HomeOption, stackCommand } from '../stack/command.ts';
+import { configOf, type HomeOption, type JsonOption, stackCommand } from '../stack/command.ts';
 import { UsageError } from '../text/errors.ts';
 import { print, printJson, table } from '../text/output.ts';
-
-interface AgentsOptions extends HomeOption {
-  readonly json?: true;
-}
 
 export function agentsCommand(): Command {
   const list = stackCommand('list', 'Lists the agents.', 'temper agents list')
@@ -28,7 +24,7 @@ export function agentsCommand(): Command {
   return new Command('agents').description('Lists agents and their options.').addCommand(list).addCommand(show);
 }
 
-async function listAgents(options: AgentsOptions): Promise<void> {
+async function listAgents(options: JsonOption): Promise<void> {
   const specs = await agentsOf(options);
   if (options.json) {
     for (const spec of specs) printJson(describe(spec));
@@ -38,7 +34,7 @@ async function listAgents(options: AgentsOptions): Promise<void> {
   print(table(['agent', 'description', 'sandbox'], rows));
 }
 
-async function showAgent(name: string, options: AgentsOptions): Promise<void> {
+async function showAgent(name: string, options: JsonOption): Promise<void> {
   const specs = await agentsOf(options);
   const spec = specs.find((one) => one.name === name);
   if (spec === undefined) {

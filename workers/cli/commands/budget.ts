@@ -4,7 +4,7 @@ import { runStatusQuery, setBudgetUpdate } from '../../../workflows/contracts/me
 import type { RunStatus } from '../../../workflows/contracts/run.ts';
 import type { SweepStatus } from '../../../workflows/contracts/sweep.ts';
 import { onOpenWorkflow } from '../follow/open-workflow.ts';
-import { type HomeOption, stackCommand } from '../stack/command.ts';
+import { type JsonOption, stackCommand } from '../stack/command.ts';
 import { budgetText, parseBudget } from '../text/budget.ts';
 import { print, printJson } from '../text/output.ts';
 
@@ -21,7 +21,7 @@ export function budgetCommand(): Command {
       parseBudget,
     )
     .option('--json', 'print one JSON object to stdout')
-    .action((id: string, change: BudgetChange | undefined, options: HomeOption & { readonly json?: true }) =>
+    .action((id: string, change: BudgetChange | undefined, options: JsonOption) =>
       onOpenWorkflow(options, id, ['trainingRun', 'evaluationSweep'], async ({ handle }) => {
         if (change !== undefined) await handle.executeUpdate(setBudgetUpdate, { args: [change] });
         // Both kinds answer the same query.

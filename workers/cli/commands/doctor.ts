@@ -1,13 +1,12 @@
 import type { Command } from 'commander';
-import { type HomeOption, runningConfigOf, stackCommand } from '../stack/command.ts';
+import { type JsonOption, runningConfigOf, stackCommand } from '../stack/command.ts';
 import { Unsuccessful } from '../text/errors.ts';
 import { print, printJson } from '../text/output.ts';
 import type { Check, RunChecks } from './doctor/checks.ts';
 
-interface DoctorOptions extends HomeOption {
+interface DoctorOptions extends JsonOption {
   readonly register?: true;
   readonly model?: string;
-  readonly json?: true;
 }
 
 const marks = { ok: '✓', warn: '!', missing: '✗' } as const satisfies Record<Check['state'], string>;

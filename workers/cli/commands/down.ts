@@ -1,12 +1,8 @@
 import type { Command } from 'commander';
 import { onInterrupt } from '../follow/interrupt.ts';
-import { configOf, type HomeOption, stackCommand } from '../stack/command.ts';
+import { configOf, type JsonOption, stackCommand } from '../stack/command.ts';
 import { Unsuccessful } from '../text/errors.ts';
 import { live, note, print, printJson } from '../text/output.ts';
-
-interface DownOptions extends HomeOption {
-  readonly json?: true;
-}
 
 export function downCommand(): Command {
   return stackCommand(
@@ -18,7 +14,7 @@ export function downCommand(): Command {
     .action(down);
 }
 
-async function down(options: DownOptions): Promise<void> {
+async function down(options: JsonOption): Promise<void> {
   const { stopStack } = await import('../../up/stop-stack.ts');
   const config = configOf(options);
   const interrupt = onInterrupt('no longer waiting; the stack continues to stop');

@@ -2,14 +2,10 @@ import { userInfo } from 'node:os';
 import { Command } from 'commander';
 import { renewMsOf } from '../../../infra/hosts/lease-times.ts';
 import { openSharedState, type SharedState } from '../../../infra/store/shared-state.ts';
-import { type HomeOption, runningConfigOf, stackCommand } from '../stack/command.ts';
+import { type HomeOption, type JsonOption, runningConfigOf, stackCommand } from '../stack/command.ts';
 import { hostNotes, hostRows, hostTable, livingHost } from '../stack/hosts.ts';
 import { print, printJson } from '../text/output.ts';
 import type { ForgetOptions } from './host/forget.ts';
-
-interface HostOptions extends HomeOption {
-  readonly json?: true;
-}
 
 const nameHelp = 'name of the host (TEMPER_HOST)';
 
@@ -55,14 +51,14 @@ export function hostCommand(): Command {
     .addCommand(forget);
 }
 
-async function listHosts(options: HostOptions): Promise<void> {
+async function listHosts(options: JsonOption): Promise<void> {
   const rows = await hostRows(await stateOf(options));
   if (options.json) return printJson(rows);
   if (rows.length === 0) return print('no hosts yet');
   print(`${hostTable(rows)}\n${hostNotes(rows)}`.trimEnd());
 }
 
-async function drainNamed(name: string, options: HostOptions & { readonly reason?: string }): Promise<void> {
+async function drainNamed(name: string, options: JsonOption & { readonly reason?: string }): Promise<void> {
   const { drainHost } = await import('../../../infra/hosts/orders.ts');
   const { hosts } = await stateOf(options);
   const record = livingHost(name, await drainHost(hosts, name, options.reason ?? `by ${userInfo().username}`));
@@ -72,7 +68,7 @@ async function drainNamed(name: string, options: HostOptions & { readonly reason
   );
 }
 
-async function resumeNamed(name: string, options: HostOptions): Promise<void> {
+async function resumeNamed(name: string, options: JsonOption): Promise<void> {
   const { resumeHost } = await import('../../../infra/hosts/orders.ts');
   const { hosts } = await stateOf(options);
   const record = livingHost(name, await resumeHost(hosts, name));

@@ -10,7 +10,7 @@ import { onInterrupt } from '../follow/interrupt.ts';
 import { requireReward } from '../follow/require-reward.ts';
 import { type HomeOption, runningConfigOf, sandboxOption, stackCommand, wholeNumber } from '../stack/command.ts';
 import type { StackClient } from '../stack/stack-client.ts';
-import { Interrupted, taskUsageError, UsageError } from '../text/errors.ts';
+import { asUsageError, Interrupted, UsageError } from '../text/errors.ts';
 import { counted, note, print } from '../text/output.ts';
 
 interface ServeOptions extends HomeOption, Pick<RolloutRequest, 'sandbox' | 'maxTurns' | 'rewardPolicy'> {
@@ -123,7 +123,7 @@ async function tasksOf(options: ServeOptions, stack: StackClient): Promise<reado
   try {
     for await (const { id, address } of source.tasks.scan(source.address)) tasks.push({ id, address });
   } catch (error) {
-    throw taskUsageError(error, '--tasks');
+    throw asUsageError(error, '--tasks');
   }
   return tasks;
 }

@@ -2,12 +2,12 @@ import type { Command } from 'commander';
 import { controlQueue, hostQueue } from '../../../workflows/contracts/queues.ts';
 import type { reaper } from '../../../workflows/index.ts';
 import type { ReaperResult } from '../../../workflows/reaper.ts';
-import { type HomeOption, runningConfigOf, stackCommand } from '../stack/command.ts';
+import { type JsonOption, stackCommand } from '../stack/command.ts';
+import { onStack } from '../stack/on-stack.ts';
 import { counted, print, printJson } from '../text/output.ts';
 
-interface ReapOptions extends HomeOption {
+interface ReapOptions extends JsonOption {
   readonly host?: string;
-  readonly json?: true;
 }
 
 export function reapCommand(): Command {
@@ -22,28 +22,24 @@ export function reapCommand(): Command {
 }
 
 async function reap(options: ReapOptions): Promise<void> {
-  const { openStackClient } = await import('../stack/stack-client.ts');
   const { pollers } = await import('../../../infra/temporal/pollers.ts');
-  const stack = await openStackClient(await runningConfigOf(options));
-  try {
-    const host = options.host ?? stack.config.host;
-    if ((await pollers(stack.client, hostQueue(host), 'activity')).length === 0) {
+  await onStack(options, async ({ client, config }) => {
+    const host = options.host ?? config.host;
+    if ((await pollers(client, hostQueue(host), 'activity')).length === 0) {
       throw new Error(
         `no host worker runs for the host ${host}; start it with \`temper up\`, or correct --host or TEMPER_HOST`,
       );
     }
-    const result = await stack.client.workflow.execute<typeof reaper>('reaper', {
+    const result = await client.workflow.execute<typeof reaper>('reaper', {
       workflowId: `temper-reap-${host}`,
       taskQueue: controlQueue,
       args: [{ host }],
       workflowIdConflictPolicy: 'USE_EXISTING',
       staticSummary: `removes what dead rollouts left on ${host}`,
     });
-    if (options.json) return printJson(result);
-    print(reapText(result));
-  } finally {
-    await stack.close();
-  }
+    if (options.json) printJson(result);
+    else print(reapText(result));
+  });
 }
 
 /** Formats what was removed and cancelled, with all names. */

@@ -1,12 +1,12 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { Command } from 'commander';
-import { type HomeOption, runningConfigOf, stackCommand } from '../stack/command.ts';
+import { type JsonOption, stackCommand } from '../stack/command.ts';
+import { onStack } from '../stack/on-stack.ts';
 import { print, printJson } from '../text/output.ts';
 
-interface ReportOptions extends HomeOption {
+interface ReportOptions extends JsonOption {
   readonly out: string;
-  readonly json?: true;
 }
 
 export function reportCommand(): Command {
@@ -22,19 +22,15 @@ export function reportCommand(): Command {
 }
 
 async function report(run: string, options: ReportOptions): Promise<void> {
-  const { openStackClient } = await import('../stack/stack-client.ts');
   const { gatherReport } = await import('./report/gather-report.ts');
   const { renderReport } = await import('../../../infra/report/render-report.ts');
   const { summarise } = await import('../../../infra/report/summary.ts');
-  const stack = await openStackClient(await runningConfigOf(options));
-  try {
+  await onStack(options, async (stack) => {
     const data = await gatherReport(stack, run, null);
     const path = resolve(options.out);
     await mkdir(dirname(path), { recursive: true });
     await writeFile(path, renderReport(data));
     if (options.json) printJson(summarise(data));
     else print(path);
-  } finally {
-    await stack.close();
-  }
+  });
 }

@@ -4,7 +4,7 @@ import type { RolloutRequest } from '../../../workflows/contracts/rollout.ts';
 import { agentOf, agentOptionsOption, hostToolsOption, readAgentOptions } from '../follow/agent-options.ts';
 import { onInterrupt } from '../follow/interrupt.ts';
 import { requireReward } from '../follow/require-reward.ts';
-import { type HomeOption, sandboxOption, stackCommand, wholeNumber } from '../stack/command.ts';
+import { type JsonOption, sandboxOption, stackCommand, wholeNumber } from '../stack/command.ts';
 import type { StackSession } from '../stack/stack-session.ts';
 import { Interrupted, Unsuccessful, UsageError } from '../text/errors.ts';
 import { lostImages } from '../text/local-images.ts';
@@ -18,7 +18,7 @@ import { runRollouts, type SharedRequest } from './rollout/run-rollouts.ts';
 /** Fields of a rollout's input that are options of the same name. */
 type RequestOptions = Pick<RolloutRequest, 'sandbox' | 'maxTurns' | 'rewardPolicy' | 'policy' | 'upstream'>;
 
-interface RolloutOptions extends HomeOption, RequestOptions {
+interface RolloutOptions extends JsonOption, RequestOptions {
   readonly tasks: string;
   readonly agent: string;
   /** Path of a JSON file. */
@@ -27,7 +27,6 @@ interface RolloutOptions extends HomeOption, RequestOptions {
   /** The agent's time limit in seconds. */
   readonly agentTimeout?: number;
   readonly concurrency?: number;
-  readonly json?: true;
   readonly up: boolean;
 }
 

@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
 import type { FoundWorkflow, WorkflowKind } from '../follow/find-workflow.ts';
-import { type HomeOption, runningConfigOf, stackCommand } from '../stack/command.ts';
+import { type JsonOption, stackCommand } from '../stack/command.ts';
+import { onStack } from '../stack/on-stack.ts';
 import type { StackClient } from '../stack/stack-client.ts';
 
-interface ShowOptions extends HomeOption {
-  readonly json?: true;
+interface ShowOptions extends JsonOption {
   readonly trace?: true;
 }
 
@@ -36,14 +36,10 @@ export function showCommand(): Command {
 }
 
 async function show(id: string, options: ShowOptions): Promise<void> {
-  const { openStackClient } = await import('../stack/stack-client.ts');
   const { findWorkflow } = await import('../follow/find-workflow.ts');
-  const stack = await openStackClient(await runningConfigOf(options));
-  try {
+  await onStack(options, async (stack) => {
     const found = await findWorkflow(stack.client, id);
     const view = await (options.trace ? traceView() : views[found.kind]());
     await view(stack, found, options.json === true);
-  } finally {
-    await stack.close();
-  }
+  });
 }

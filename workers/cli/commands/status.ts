@@ -5,15 +5,14 @@ import { outcomes } from '../../../workflows/contracts/outcome.ts';
 import { searchAttributes } from '../../../workflows/contracts/search-attributes.ts';
 import { isUp, readUpFile, type UpFile } from '../../up/up-file.ts';
 import { imageInProgress } from '../follow/image-in-progress.ts';
-import { type HomeOption, runningConfigOf, stackCommand, wholeNumber } from '../stack/command.ts';
+import { type JsonOption, runningConfigOf, stackCommand, wholeNumber } from '../stack/command.ts';
 import { hostNotes, hostRows, hostTable } from '../stack/hosts.ts';
 import { laneRows, laneTable } from '../stack/lanes.ts';
 import { readShares, type ShareFacts } from '../stack/shares.ts';
 import { ago, print, printJson, table } from '../text/output.ts';
 
-interface StatusOptions extends HomeOption {
+interface StatusOptions extends JsonOption {
   readonly limit: number;
-  readonly json?: true;
 }
 
 interface RunRow {

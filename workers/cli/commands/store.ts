@@ -1,13 +1,9 @@
 import { Command } from 'commander';
 import { isUp, readUpFile } from '../../up/up-file.ts';
 import { onInterrupt } from '../follow/interrupt.ts';
-import { configOf, type HomeOption, stackCommand } from '../stack/command.ts';
+import { configOf, type JsonOption, stackCommand } from '../stack/command.ts';
 import { Interrupted, UsageError } from '../text/errors.ts';
 import { bytes, counted, live, print, printJson } from '../text/output.ts';
-
-interface CopyOptions extends HomeOption {
-  readonly json?: true;
-}
 
 export function storeCommand(): Command {
   const copy = stackCommand(
@@ -20,7 +16,7 @@ export function storeCommand(): Command {
   return new Command('store').description("Moves a stack's shared state.").addCommand(copy);
 }
 
-async function copyStore(options: CopyOptions): Promise<void> {
+async function copyStore(options: JsonOption): Promise<void> {
   const { openStackId } = await import('../../../infra/stack.ts');
   const { copyObjects } = await import('../../../infra/store/copy.ts');
   const { openObjects } = await import('../../../infra/store/shared-state.ts');

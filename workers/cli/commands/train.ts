@@ -6,22 +6,21 @@ import { type RunRequest, runInput } from '../../../workflows/contracts/run.ts';
 import type { SandboxChoice } from '../../../workflows/contracts/sandbox-kinds.ts';
 import { agentOptionsOption, hostToolsOption, readAgentOptions, requireAgent } from '../follow/agent-options.ts';
 import { onInterrupt } from '../follow/interrupt.ts';
-import { defined, readInput, requireValid } from '../follow/workflow-input.ts';
+import { defined, readInput, requireValid, withTaskSet } from '../follow/workflow-input.ts';
 import {
   configOf,
-  type HomeOption,
+  type JsonOption,
   runningConfigOf,
   sandboxOption,
   stackCommand,
   wholeNumber,
 } from '../stack/command.ts';
-import type { StackClient } from '../stack/stack-client.ts';
 import { parseBudget } from '../text/budget.ts';
-import { taskUsageError } from '../text/errors.ts';
+import { asUsageError } from '../text/errors.ts';
 import { note, print, printJson } from '../text/output.ts';
 import { followRun, StoppedFollowing } from './train/follow-run.ts';
 
-interface TrainOptions extends HomeOption {
+interface TrainOptions extends JsonOption {
   readonly input?: string;
   readonly id?: string;
   readonly tasks?: string;
@@ -39,7 +38,6 @@ interface TrainOptions extends HomeOption {
   readonly hostTools?: readonly string[];
   readonly sandbox?: SandboxChoice;
   readonly detach?: true;
-  readonly json?: true;
 }
 
 export function trainCommand(): Command {
@@ -118,16 +116,8 @@ async function requireKnownPool({ store, pools }: Config, pool: string | undefin
   if (pool === undefined || store.kind !== 'directory') return;
   const { requirePool } = await import('../../../infra/engine/pools.ts');
   await requirePool(pools, pool).catch((error: unknown) => {
-    throw taskUsageError(error);
+    throw asUsageError(error);
   });
-}
-
-/** Refuses a wrong set of tasks before the run starts, and names it so that workers can read it. */
-async function withTaskSet(request: RunRequest, stack: StackClient): Promise<RunRequest> {
-  if (request.tasks === undefined) return request;
-  const { taskSetFor } = await import('../stack/task-set.ts');
-  const { tasks, settings } = request;
-  return { ...request, tasks: await taskSetFor({ tasks, sandbox: settings?.sandbox }, stack) };
 }
 
 function merge(

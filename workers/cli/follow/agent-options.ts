@@ -5,7 +5,7 @@ import type { Config } from '../../../infra/settings/config.ts';
 import { hostToolNames } from '../../../workflows/contracts/host-tools.ts';
 import { parseInput } from '../../../workflows/contracts/input.ts';
 import type { AgentOptions } from '../../../workflows/contracts/rollout.ts';
-import { orUsageError, taskUsageError } from '../text/errors.ts';
+import { asUsageError, orUsageError } from '../text/errors.ts';
 import { readInput } from './workflow-input.ts';
 
 /** Creates the `--agent-options` option of commands that start rollouts. */
@@ -39,7 +39,7 @@ export async function openAgents({ cacheDir, agents }: Config): Promise<Agents> 
   const { createAgents } = await import('../../../infra/agents/index.ts');
   const { loadOwnAgents } = await import('../../../infra/agents/own-agents.ts');
   const own = await loadOwnAgents(agents).catch((error: unknown) => {
-    throw taskUsageError(error);
+    throw asUsageError(error);
   });
   return orUsageError(() => createAgents({ cacheDir, own }));
 }

@@ -1,4 +1,5 @@
-import { type HomeOption, runningConfigOf } from '../stack/command.ts';
+import type { HomeOption } from '../stack/command.ts';
+import { onStack } from '../stack/on-stack.ts';
 import type { FoundWorkflow, WorkflowKind } from './find-workflow.ts';
 
 /** Finds a workflow by its id and passes it to `work`. Throws if it does not exist, has ended, or is of another kind. */
@@ -8,11 +9,9 @@ export async function onOpenWorkflow(
   kinds: readonly WorkflowKind[],
   work: (found: FoundWorkflow) => Promise<void>,
 ): Promise<void> {
-  const { openStackClient } = await import('../stack/stack-client.ts');
   const { findWorkflow, isOpen } = await import('./find-workflow.ts');
-  const stack = await openStackClient(await runningConfigOf(options));
-  try {
-    const found = await findWorkflow(stack.client, id);
+  await onStack(options, async ({ client }) => {
+    const found = await findWorkflow(client, id);
     if (!kinds.includes(found.kind)) {
       throw new Error(`${id} is a ${found.kind}; expected one of ${kinds.join(', ')}`);
     }
@@ -21,7 +20,5 @@ export async function onOpenWorkflow(
       throw new Error(`the ${found.kind} ${id} has already ended (${status}); see \`temper show ${id}\``);
     }
     await work(found);
-  } finally {
-    await stack.close();
-  }
+  });
 }

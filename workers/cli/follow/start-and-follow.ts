@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WorkflowHandle, WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client';
-import { type HomeOption, runningConfigOf } from '../stack/command.ts';
+import { type JsonOption, runningConfigOf } from '../stack/command.ts';
 import type { StackClient } from '../stack/stack-client.ts';
 import { Interrupted } from '../text/errors.ts';
 import { live, note, print, printJson } from '../text/output.ts';
@@ -18,10 +18,9 @@ interface FollowedProgress {
 
 const pollMs = 500;
 
-export interface StartOptions extends HomeOption {
+export interface StartOptions extends JsonOption {
   readonly id?: string;
   readonly detach?: true;
-  readonly json?: true;
 }
 
 /** A kind of workflow that a command starts and follows until it has ended. */

@@ -2,6 +2,8 @@ import { readFile } from 'node:fs/promises';
 import type { z } from 'zod';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { describeIssue } from '../../../workflows/contracts/input.ts';
+import type { SandboxChoice } from '../../../workflows/contracts/sandbox-kinds.ts';
+import type { StackClient } from '../stack/stack-client.ts';
 import { UsageError } from '../text/errors.ts';
 
 /** Drops the fields without a value, so that an option that was not given does not hide the input file's field. */
@@ -25,7 +27,10 @@ export async function readInput(path: string, option = '--input'): Promise<Recor
   );
 }
 
-/** Checks a workflow's input before anything starts, and returns it with its defaults. Throws a UsageError that names every invalid field. */
+/**
+ * Checks a workflow's input before anything starts, and returns it with its defaults. Throws a UsageError that names
+ * every invalid field.
+ */
 export function requireValid<Schema extends z.ZodType>(
   what: string,
   schema: Schema,
@@ -35,4 +40,21 @@ export function requireValid<Schema extends z.ZodType>(
   if (parsed.success) return parsed.data;
   const problems = parsed.error.issues.map((issue) => describeIssue(issue, request));
   throw new UsageError(`invalid input of the ${what}: ${problems.join('; ')}`);
+}
+
+/** The fields of the input of a run or a sweep that say which tasks it is for, and where they run. */
+interface TasksAndSandbox {
+  readonly tasks?: string | undefined;
+  readonly settings?: { readonly sandbox?: SandboxChoice | undefined } | undefined;
+}
+
+/** Names the set of tasks so that workers can read it. Throws a UsageError for a wrong one, before the workflow starts. */
+export async function withTaskSet<Request extends TasksAndSandbox>(
+  request: Request,
+  stack: StackClient,
+): Promise<Request> {
+  const { tasks, settings } = request;
+  if (tasks === undefined) return request;
+  const { taskSetFor } = await import('../stack/task-set.ts');
+  return { ...request, tasks: await taskSetFor({ tasks, sandbox: settings?.sandbox }, stack) };
 }

@@ -24,7 +24,12 @@ export interface HomeOption {
   readonly home?: string;
 }
 
-/** Reads the settings of a stack that this process starts. */
+/** The options of a command on a stack that can print its result as JSON. */
+export interface JsonOption extends HomeOption {
+  readonly json?: true;
+}
+
+/** Reads the settings of a stack as the environment has them: those of one that this process starts. */
 export function configOf({ home }: HomeOption): Config {
   return orUsageError(() => (home === undefined ? readConfig() : readConfigWith({ TEMPER_HOME: home })));
 }

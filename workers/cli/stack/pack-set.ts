@@ -25,7 +25,10 @@ export interface Packing {
   broken(failure: TemperFailure): void;
 }
 
-/** Packs the tasks of a set; null if none can be packed. The set is itself a blob, a list of the tasks' addresses, which every host can read. */
+/**
+ * Packs the tasks of a set; null if none can be packed. The set is itself a blob, a list of the tasks' addresses, which
+ * every host can read.
+ */
 export async function packSet(
   { tasks: source, address: from }: TaskSource,
   { store, packs, broken }: Packing,

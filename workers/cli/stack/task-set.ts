@@ -6,7 +6,7 @@ import { configuredTarget } from '../../../infra/temporal/connection.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { SandboxChoice } from '../../../workflows/contracts/sandbox-kinds.ts';
 import type { TaskSetAddress } from '../../../workflows/contracts/task.ts';
-import { orUsageError, taskUsageError, UsageError } from '../text/errors.ts';
+import { asUsageError, orUsageError, UsageError } from '../text/errors.ts';
 import { lostImages } from '../text/local-images.ts';
 import { counted, note } from '../text/output.ts';
 import { packSet } from './pack-set.ts';
@@ -37,7 +37,7 @@ export async function taskSetFor({ tasks: named, sandbox }: NamedSet, stack: Sta
     if (lost !== null) note(lost);
     return address;
   } catch (error) {
-    throw taskUsageError(error, '--tasks');
+    throw asUsageError(error, '--tasks');
   }
 }
 

@@ -8,7 +8,7 @@ import type { Config } from '../../../infra/settings/config.ts';
 import type { Store } from '../../../infra/store/store.ts';
 import { isAddress } from '../../../infra/tasks/address.ts';
 import { createTasks, type Tasks } from '../../../infra/tasks/tasks.ts';
-import { taskUsageError, UsageError } from '../text/errors.ts';
+import { asUsageError, UsageError } from '../text/errors.ts';
 
 export interface TaskSource {
   readonly tasks: Tasks;
@@ -26,7 +26,7 @@ export async function openTaskSource(
 ): Promise<TaskSource> {
   const address = await addressOf(named);
   const roots = [...config.taskRoots, ...pathsOf(address)];
-  const hub = orTaskUsage(() => hubAccountFrom(config.env));
+  const hub = readNamed(() => hubAccountFrom(config.env));
   return {
     address,
     tasks: createTasks({ store, roots, dataSets: { directory: config.cacheDir, offline, hub, runsModules: true } }),
@@ -35,7 +35,7 @@ export async function openTaskSource(
 
 async function addressOf(named: string): Promise<string> {
   const absolute = withAbsolutePath(named);
-  if (orTaskUsage(() => isAddress(absolute))) return absolute;
+  if (readNamed(() => isAddress(absolute))) return absolute;
   const path = resolve(named);
   const found = await stat(path).catch(() => null);
   if (found?.isDirectory()) return `${await formatOf(path)}:${path}`;
@@ -71,7 +71,7 @@ function withAbsolutePath(named: string): string {
 /** Lists the paths of an address, which this process, unlike a worker, reads wherever they are. */
 export function pathsOf(address: string): readonly string[] {
   if (address.startsWith('harbor:')) return [address.slice('harbor:'.length)];
-  const dataSet = orTaskUsage(() => parseDataSetAddress(address));
+  const dataSet = readNamed(() => parseDataSetAddress(address));
   if (dataSet === null) return [];
   const { location, options } = dataSet;
   const { repositories } = options;
@@ -81,10 +81,11 @@ export function pathsOf(address: string): readonly string[] {
   ];
 }
 
-function orTaskUsage<Value>(read: () => Value): Value {
+/** Reads what the user named. Throws a UsageError if that fails. */
+function readNamed<Value>(read: () => Value): Value {
   try {
     return read();
   } catch (error) {
-    throw taskUsageError(error);
+    throw asUsageError(error);
   }
 }

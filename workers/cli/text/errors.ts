@@ -32,8 +32,8 @@ export function orUsageError<Value>(read: () => Value, option?: string): Value {
   }
 }
 
-/** Turns a failure of tasks that the user named into wrong usage; returns any other error unchanged. */
-export function taskUsageError(error: unknown, option?: string): unknown {
+/** Turns a failure of what the user named (tasks, a pool, a reward) into wrong usage; returns any other error unchanged. */
+export function asUsageError(error: unknown, option?: string): unknown {
   return error instanceof TemperFailure ? usageError(error, option) : error;
 }
 

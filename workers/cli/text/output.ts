@@ -44,6 +44,9 @@ function redrawLive(): void {
   if (liveText !== '') process.stderr.write(liveText.slice(0, width - 1));
 }
 
+/** The largest number of rows of a list on a terminal; `--json` prints all of them. */
+export const mostRows = 200;
+
 /** Formats a table: columns are as wide as their widest cell, and numbers are aligned to the right. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = head.map((title, column) => Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)));

@@ -2,15 +2,13 @@ import { compareSweeps } from '../../../../workflows/algorithms/compare-sweeps.t
 import type { SweepReport } from '../../../../workflows/contracts/sweep.ts';
 import { findWorkflow } from '../../follow/find-workflow.ts';
 import { readSweepReport } from '../../follow/workflow-report.ts';
-import { type HomeOption, runningConfigOf } from '../../stack/command.ts';
-import type { StackClient } from '../../stack/stack-client.ts';
+import type { JsonOption } from '../../stack/command.ts';
+import { onStack } from '../../stack/on-stack.ts';
 import { note, print, printJson } from '../../text/output.ts';
 import { showSweep } from '../show/sweep.ts';
 import { comparisonText } from './sweep-text.ts';
 
-type ReportOptions = HomeOption & { readonly json?: true };
-
-export const showSweepOf = (id: string, options: ReportOptions): Promise<void> =>
+export const showSweepOf = (id: string, options: JsonOption): Promise<void> =>
   onStack(options, async (stack) => {
     const found = await findWorkflow(stack.client, id);
     if (found.kind !== 'evaluationSweep') {
@@ -19,7 +17,7 @@ export const showSweepOf = (id: string, options: ReportOptions): Promise<void> =
     await showSweep(stack, found, options.json === true);
   });
 
-export const compareSweepsOf = (beforeId: string, afterId: string, options: ReportOptions): Promise<void> =>
+export const compareSweepsOf = (beforeId: string, afterId: string, options: JsonOption): Promise<void> =>
   onStack(options, async (stack) => {
     const [before, after] = [await readSweepReport(stack, beforeId), await readSweepReport(stack, afterId)];
     const compared = compareSweeps(before.taskScores, after.taskScores);
@@ -42,13 +40,3 @@ const agentOf = ({ input: { settings } }: SweepReport) => ({
   agent: settings.agent,
   agentOptions: settings.agentOptions ?? {},
 });
-
-async function onStack(options: HomeOption, work: (stack: StackClient) => Promise<void>): Promise<void> {
-  const { openStackClient } = await import('../../stack/stack-client.ts');
-  const stack = await openStackClient(await runningConfigOf(options));
-  try {
-    await work(stack);
-  } finally {
-    await stack.close();
-  }
-}

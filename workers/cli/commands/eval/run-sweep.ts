@@ -3,13 +3,14 @@ import { readPrices } from '../../../../infra/report/prices.ts';
 import { sweepStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import type { SweepRequest, SweepStatus } from '../../../../workflows/contracts/sweep.ts';
 import { type StartOptions, startAndFollow } from '../../follow/start-and-follow.ts';
+import { withTaskSet } from '../../follow/workflow-input.ts';
 import { findSweepReport } from '../../follow/workflow-report.ts';
 import { runningConfigOf } from '../../stack/command.ts';
 import type { StackClient } from '../../stack/stack-client.ts';
 import { costText } from '../../text/cost.ts';
-import { taskUsageError } from '../../text/errors.ts';
+import { asUsageError } from '../../text/errors.ts';
 import { print, printJson } from '../../text/output.ts';
-import { type SweepOptions, sweepRequestOf, withTaskSet } from './sweep-options.ts';
+import { type SweepOptions, sweepRequestOf } from './sweep-options.ts';
 import { sweepText } from './sweep-text.ts';
 
 export interface EvalOptions extends StartOptions, SweepOptions {}
@@ -47,7 +48,7 @@ async function requirePolicy({ client }: StackClient, policy: SweepRequest['poli
   if (policy === undefined) return;
   const { resolvePolicy } = await import('../../../../infra/temporal/runs.ts');
   await resolvePolicy(client, policy).catch((error: unknown) => {
-    throw taskUsageError(error);
+    throw asUsageError(error);
   });
 }
 

@@ -4,7 +4,6 @@ import { type SweepRequest, sweepInput } from '../../../../workflows/contracts/s
 import { agentOptionsOption, hostToolsOption, readAgentOptions, requireAgent } from '../../follow/agent-options.ts';
 import { defined, readInput, requireValid } from '../../follow/workflow-input.ts';
 import { configOf, type HomeOption, sandboxOption, wholeNumber } from '../../stack/command.ts';
-import type { StackClient } from '../../stack/stack-client.ts';
 import { parseBudget } from '../../text/budget.ts';
 import { UsageError } from '../../text/errors.ts';
 
@@ -89,13 +88,6 @@ export async function sweepRequestOf(options: SweepOptions & HomeOption): Promis
   }
   await requireAgent(requireValid('sweep', sweepInput, request).settings, configOf(options));
   return request as SweepRequest;
-}
-
-/** Refuses a wrong set of tasks before the sweep starts, and names it so that workers can read it. */
-export async function withTaskSet(request: SweepRequest, stack: StackClient): Promise<SweepRequest> {
-  const { taskSetFor } = await import('../../stack/task-set.ts');
-  const { tasks, settings } = request;
-  return { ...request, tasks: await taskSetFor({ tasks, sandbox: settings?.sandbox }, stack) };
 }
 
 function share(value: string): number {

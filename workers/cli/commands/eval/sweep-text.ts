@@ -6,10 +6,7 @@ import type {
   SweepReport,
   TaskScore,
 } from '../../../../workflows/contracts/sweep.ts';
-import { counted, seconds, table } from '../../text/output.ts';
-
-/** The largest number of rows of a list on a terminal; `--json` prints all of them. */
-const mostRows = 200;
+import { counted, mostRows, seconds, table } from '../../text/output.ts';
 
 /** Formats the report of a sweep. */
 export function sweepText(report: SweepReport): string {

@@ -7,17 +7,16 @@ import type { HostRecord, Hosts } from '../../../../infra/store/hosts.ts';
 import { pollers } from '../../../../infra/temporal/pollers.ts';
 import { tellHostLost } from '../../../../infra/temporal/tell-host-lost.ts';
 import { hostQueue } from '../../../../workflows/contracts/queues.ts';
-import { type HomeOption, runningConfigOf } from '../../stack/command.ts';
+import { type JsonOption, runningConfigOf } from '../../stack/command.ts';
 import { knownHost } from '../../stack/hosts.ts';
 import { openStackClient } from '../../stack/stack-client.ts';
 import { UsageError } from '../../text/errors.ts';
 import { counted, live, print, printJson } from '../../text/output.ts';
 
-export interface ForgetOptions extends HomeOption {
+export interface ForgetOptions extends JsonOption {
   readonly reason?: string;
   readonly yes?: true;
   readonly force?: true;
-  readonly json?: true;
 }
 
 /** Declares a host lost, and tells its rollouts once it cannot act any more. */

@@ -4,10 +4,7 @@ import {
   type RegradeState,
   regradeStates,
 } from '../../../../workflows/contracts/regrade.ts';
-import { counted, seconds, table } from '../../text/output.ts';
-
-/** The largest number of rows of a list on a terminal; `--json` prints all of them. */
-const mostRows = 200;
+import { counted, mostRows, seconds, table } from '../../text/output.ts';
 
 /** Formats the report of a regrade. Rollouts with an unchanged reward are counted, not listed. */
 export function regradeText({ regrade, startedAt, endedAt, result, rows }: RegradeReport): string {

@@ -13,7 +13,7 @@ import { runningConfigOf } from '../../stack/command.ts';
 import type { StackClient } from '../../stack/stack-client.ts';
 import { openTaskSource } from '../../stack/task-source.ts';
 import { costText } from '../../text/cost.ts';
-import { taskUsageError } from '../../text/errors.ts';
+import { asUsageError } from '../../text/errors.ts';
 import { counted, note, print, printJson } from '../../text/output.ts';
 import { regradeText, statesText } from './regrade-text.ts';
 
@@ -76,7 +76,7 @@ async function packTasks(named: string, { config, store }: StackClient): Promise
     tasks.scan(address),
     async ({ id, pack }): Promise<TaskAddress> => packedAddress((await pack()).bundle.digest, id),
   ).catch((error: unknown) => {
-    throw taskUsageError(error, '--tasks');
+    throw asUsageError(error, '--tasks');
   });
   note(`packed ${counted(packed.size, 'task')} of ${named}`);
   return blobAddress((await store.putJson(Object.fromEntries(packed))).digest);

@@ -1,3 +1,4 @@
+import { meanOf } from '../../../../workflows/algorithms/mean.ts';
 import { live, note, seconds } from '../../text/output.ts';
 import type { RolloutRow } from './rollout-row.ts';
 
@@ -7,7 +8,7 @@ export function createRolloutBoard(total: number) {
   const rewards: number[] = [];
   let ended = 0;
   const redraw = (): void => {
-    const mean = rewards.length === 0 ? '' : ` · mean reward ${average(rewards).toFixed(2)}`;
+    const mean = rewards.length === 0 ? '' : ` · mean reward ${meanOf(rewards).toFixed(2)}`;
     live(`${ended} of ${total} ended · ${running.size} running${mean}`);
   };
   return {
@@ -44,6 +45,3 @@ function line({ task, outcome, reward, verdict, failure, stageSeconds }: Rollout
   const why = failure === null ? graded : `  ${failure.type}: ${failure.message}`;
   return `${outcome ?? 'no outcome'}${score}  ${task}${total === 0 ? '' : `  ${seconds(total)}`}${why}`;
 }
-
-export const average = (values: readonly number[]): number =>
-  values.reduce((sum, value) => sum + value, 0) / values.length;

@@ -6,7 +6,7 @@ import type { ResolvedTask } from '../../../../workflows/contracts/task.ts';
 import { trainAllBranches } from '../../../../workflows/contracts/trace.ts';
 import type { StackClient } from '../../stack/stack-client.ts';
 import { openTaskSource } from '../../stack/task-source.ts';
-import { taskUsageError } from '../../text/errors.ts';
+import { asUsageError } from '../../text/errors.ts';
 import { type RolloutRow, rowWithoutResult } from './rollout-row.ts';
 
 export interface FoundTasks {
@@ -44,6 +44,6 @@ async function* withUsageErrors(tasks: AsyncIterable<FoundTask>): AsyncIterable<
   try {
     yield* tasks;
   } catch (error) {
-    throw taskUsageError(error, '--tasks');
+    throw asUsageError(error, '--tasks');
   }
 }

@@ -1,6 +1,6 @@
+import { meanOf } from '../../../../workflows/algorithms/mean.ts';
 import { outcomes } from '../../../../workflows/contracts/outcome.ts';
 import { counted, seconds, table } from '../../text/output.ts';
-import { average } from './board.ts';
 import type { RolloutRow } from './rollout-row.ts';
 
 /** Formats all rollouts of a command as a table, with totals below. */
@@ -25,7 +25,7 @@ function totals(rows: readonly RolloutRow[], wallSeconds: number): string {
     return count === 0 ? [] : [`${outcome} ${count}`];
   });
   const rewards = rows.flatMap(({ reward }) => reward ?? []);
-  const mean = rewards.length === 0 ? '' : `, mean reward ${average(rewards).toFixed(3)}`;
+  const mean = rewards.length === 0 ? '' : `, mean reward ${meanOf(rewards).toFixed(3)}`;
   return `${counted(rows.length, 'rollout')}: ${counts.join(', ') || 'none ended'}${mean}, ${seconds(wallSeconds)}`;
 }
 

@@ -4,10 +4,11 @@ import type { ScheduleMemo } from '../../../../workflows/contracts/schedule.ts';
 import { searchAttributes } from '../../../../workflows/contracts/search-attributes.ts';
 import type { SweepRequest } from '../../../../workflows/contracts/sweep.ts';
 import type { evaluationSweep } from '../../../../workflows/index.ts';
+import { withTaskSet } from '../../follow/workflow-input.ts';
 import { type HomeOption, runningConfigOf } from '../../stack/command.ts';
 import { UsageError } from '../../text/errors.ts';
 import { print } from '../../text/output.ts';
-import { type SweepOptions, sweepRequestOf, withTaskSet } from '../eval/sweep-options.ts';
+import { type SweepOptions, sweepRequestOf } from '../eval/sweep-options.ts';
 import { overlaps, parseScheduleTimes, type ScheduleTimes, type ScheduleWhen } from './schedule-options.ts';
 
 export type CreateOptions = HomeOption & SweepOptions & ScheduleWhen;

@@ -1,6 +1,7 @@
 import { type Client, type ScheduleHandle, ScheduleNotFoundError } from '@temporalio/client';
 import { type ScheduleMemo, scheduleMemo } from '../../../../workflows/contracts/schedule.ts';
-import { type HomeOption, runningConfigOf } from '../../stack/command.ts';
+import type { HomeOption, JsonOption } from '../../stack/command.ts';
+import { onStack } from '../../stack/on-stack.ts';
 import { ago, print, printJson, table } from '../../text/output.ts';
 
 interface ScheduleRow extends Pick<ScheduleMemo, 'about' | 'when' | 'run'> {
@@ -12,8 +13,8 @@ interface ScheduleRow extends Pick<ScheduleMemo, 'about' | 'when' | 'run'> {
   readonly last: { readonly sweep: string; readonly at: string } | null;
 }
 
-export async function listSchedules(options: HomeOption & { readonly json?: true }): Promise<void> {
-  await withClient(options, async (client) => {
+export async function listSchedules(options: JsonOption): Promise<void> {
+  await onStack(options, async ({ client }) => {
     const rows = await rowsOf(client);
     if (options.json) return rows.forEach(printJson);
     if (rows.length === 0) return print('no schedules of sweeps; create one with `temper schedule create`');
@@ -84,7 +85,7 @@ async function withSchedule(
   options: HomeOption,
   work: (handle: ScheduleHandle) => Promise<void>,
 ): Promise<void> {
-  await withClient(options, async (client) => {
+  await onStack(options, async ({ client }) => {
     const handle = client.schedule.getHandle(id);
     const description = await handle.describe().catch((error: unknown) => {
       if (!(error instanceof ScheduleNotFoundError)) throw error;
@@ -95,14 +96,4 @@ async function withSchedule(
     }
     await work(handle);
   });
-}
-
-async function withClient(options: HomeOption, work: (client: Client) => Promise<void>): Promise<void> {
-  const { openStackClient } = await import('../../stack/stack-client.ts');
-  const stack = await openStackClient(await runningConfigOf(options));
-  try {
-    await work(stack.client);
-  } finally {
-    await stack.close();
-  }
 }

@@ -3,15 +3,14 @@ import type { HarborTask } from '../../../../infra/harbor/harbor-task.ts';
 import { type ImageProgress, imageProgressText } from '../../../../infra/sandbox/image.ts';
 import type { FoundTask } from '../../../../infra/tasks/find-task.ts';
 import { onInterrupt } from '../../follow/interrupt.ts';
-import { type HomeOption, runningConfigOf, stackCommand, wholeNumber } from '../../stack/command.ts';
+import { type JsonOption, runningConfigOf, stackCommand, wholeNumber } from '../../stack/command.ts';
 import { Interrupted, Unsuccessful } from '../../text/errors.ts';
 import { counted, live, note, print, printJson, seconds, table } from '../../text/output.ts';
 import type { FoundImage, PrewarmedImage } from './prewarm-images.ts';
 
-interface PrewarmOptions extends HomeOption {
+interface PrewarmOptions extends JsonOption {
   readonly count?: number;
   readonly offset: number;
-  readonly json?: true;
   readonly offline?: true;
 }
 

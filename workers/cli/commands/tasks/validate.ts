@@ -1,19 +1,18 @@
 import type { Command } from 'commander';
 import type { SandboxChoice } from '../../../../workflows/contracts/sandbox-kinds.ts';
 import { onInterrupt } from '../../follow/interrupt.ts';
-import { type HomeOption, sandboxOption, stackCommand, wholeNumber } from '../../stack/command.ts';
+import { type JsonOption, sandboxOption, stackCommand, wholeNumber } from '../../stack/command.ts';
 import { Interrupted, Unsuccessful } from '../../text/errors.ts';
 import { lostImages } from '../../text/local-images.ts';
 import { counted, live, note, print, printJson, table } from '../../text/output.ts';
 import type { RolloutRow } from '../rollout/rollout-row.ts';
 import type { Validation } from './validate-tasks.ts';
 
-interface ValidateOptions extends HomeOption {
+interface ValidateOptions extends JsonOption {
   readonly sandbox: SandboxChoice;
   readonly concurrency?: number;
   readonly repeat: number;
   readonly again?: true;
-  readonly json?: true;
   readonly offline?: true;
   readonly up: boolean;
 }

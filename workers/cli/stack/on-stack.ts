@@ -1,0 +1,13 @@
+import { type HomeOption, runningConfigOf } from './command.ts';
+import type { StackClient } from './stack-client.ts';
+
+/** Connects to the running stack for some work. Throws if its Temporal server does not answer. */
+export async function onStack(options: HomeOption, work: (stack: StackClient) => Promise<void>): Promise<void> {
+  const { openStackClient } = await import('./stack-client.ts');
+  const stack = await openStackClient(await runningConfigOf(options));
+  try {
+    await work(stack);
+  } finally {
+    await stack.close();
+  }
+}
