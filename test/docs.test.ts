@@ -71,7 +71,7 @@ describe('the documents', () => {
   });
 
   it('wrap their prose at 120 columns and keep table cells short', () => {
-    const long = texts.flatMap((page) =>
+    const long = [...texts, ...readmes].flatMap((page) =>
       prose(readSource(page))
         .split('\n')
         .filter(
@@ -81,6 +81,13 @@ describe('the documents', () => {
         .map((line) => `${page}: ${line.slice(0, 80)}…`),
     );
     assert.deepEqual(long, []);
+  });
+
+  it('begin the README of each folder with its path', () => {
+    assert.deepEqual(
+      readmes.filter((page) => !readSource(page).startsWith(`# ${dirname(page)}\n\n`)),
+      [],
+    );
   });
 
   it('link to pages and headings that exist', () => {
