@@ -1,4 +1,4 @@
-/** A published evaluation script without its cleanup. */
+/** A published evaluation script without its clean-up. */
 export interface EvalScript {
   /** The part that prepares the repository. */
   readonly prepare: string;
