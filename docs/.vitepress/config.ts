@@ -6,6 +6,7 @@ const guides = [
   ['Write a task', 'write-a-task'],
   ['Where tests run', 'where-tests-run'],
   ["Harbor's fields", 'harbor'],
+  ['Compose files', 'compose-files'],
   ['Data sets', 'data-sets'],
   ['Training runs', 'training-runs'],
   ['A real engine and trainer', 'engine-and-trainer'],

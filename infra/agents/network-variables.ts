@@ -21,8 +21,15 @@ export const networkVariables: Readonly<Record<string, string>> = {
   NO_PROXY: direct,
 };
 
-/** Returns these variables for a task: its services, which are in the sandbox, need no proxy either. */
-export function networkVariablesFor({ services = [] }: Pick<Task, 'services'>): Readonly<Record<string, string>> {
-  const near = [direct, ...services.map(({ name }) => name)].join(',');
+/** The addresses of the sandbox itself. */
+const nearAddress = /^(?:127\.|0\.0\.0\.0$|::1$|::$)/;
+
+/** Returns these variables for a task: its services, and the hosts that it places in the sandbox, need no proxy either. */
+export function networkVariablesFor({
+  services = [],
+  hosts = [],
+}: Pick<Task, 'services' | 'hosts'>): Readonly<Record<string, string>> {
+  const placed = hosts.filter(({ address }) => nearAddress.test(address));
+  const near = [direct, ...[...services, ...placed].map(({ name }) => name)].join(',');
   return { ...networkVariables, no_proxy: near, NO_PROXY: near };
 }

@@ -1,5 +1,9 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import type { HostEntry } from '../../workflows/contracts/task.ts';
+import type { FileTree } from '../sandbox/files.ts';
 import type { Beside } from '../sandbox/service.ts';
+import { readEnvFile } from './env-file.ts';
+import { sharedHosts } from './hosts.ts';
 import { type MainContainer, plainContainer, readMain } from './main-container.ts';
 import { requireShared } from './mounts.ts';
 import { orderOf } from './order.ts';
@@ -29,14 +33,24 @@ export interface Composed {
   readonly main: MainContainer;
   /** The further services, in the order in which they start; null if there are none. */
   readonly beside: Beside<ComposedService> | null;
+  /** The further names of hosts that all of them know. */
+  readonly hosts: readonly HostEntry[];
+}
+
+/** The text of a compose file, with the files of its folder that it may name. */
+export interface ComposeSource {
+  readonly text: string;
+  /** The path of the file, for messages. */
+  readonly file: string;
+  readonly files: FileTree;
 }
 
 /**
  * Reads a compose file. Throws TemperFailure MalformedTask for an invalid file, and UnsupportedTask when the file needs more than
  * a sandbox provides.
  */
-export function readCompose(source: string, file: string, format: ComposeFormat): Composed {
-  const compose = readYaml(composeFile, source, file);
+export function readCompose({ text, file, files }: ComposeSource, format: ComposeFormat): Composed {
+  const compose = readYaml(composeFile, text, file);
   const reject = (field: string, expected: string, got: string): TemperFailure =>
     new TemperFailure('UnsupportedTask', `${file}: ${field}: expected ${expected}, got ${got.slice(0, 120)}`);
   requireKnown(compose, fileKeys, (key) => reject(key, `only the keys ${fileKeys.join(', ')}`, key));
@@ -48,18 +62,7 @@ export function readCompose(source: string, file: string, format: ComposeFormat)
       throw reject(`volumes.${name}.driver`, 'local', asText(volume?.driver) ?? 'some');
     }
   }
-  const readingOf = (name: string): Reading => {
-    const refuse: Reading['reject'] = (field, expected, got) => reject(`services.${name}.${field}`, expected, got);
-    return {
-      reject: refuse,
-      isOwn: (variable) => Object.hasOwn(format.variables, variable),
-      fill: (text, field) =>
-        substitute(text, {
-          variables: format.variables,
-          refuse: (expected, got) => refuse(field, expected, got),
-        }),
-    };
-  };
+  const readingOf = readingsOf({ text, files }, format, reject);
   const started = Object.entries(compose.services).filter(([, { profiles }]) => !isNonEmpty(profiles));
   const mainName = mainOf(
     started.map(([name]) => name),
@@ -84,12 +87,51 @@ export function readCompose(source: string, file: string, format: ComposeFormat)
     services: others.map(([name]) => name),
     reject: readingOf(mainName).reject,
   });
-  if (services.length === 0) return { main, beside: null };
+  const hosts = sharedHosts(started, readingOf);
+  if (services.length === 0) return { main, beside: null, hosts };
   const aliases = given === undefined ? [] : aliasesOf(given, readingOf(mainName));
   const links = started.flatMap(([name, service]) => linksOf(service, readingOf(name)));
   const aliased = order.map((one) => ({ ...one, aliases: [...one.aliases, ...linkedNames(links, one.name)] }));
   const names = [mainName, ...aliases, ...linkedNames(links, mainName)];
-  return { main, beside: { services: aliased, names: [...new Set(names)], volumes } };
+  return { main, beside: { services: aliased, names: [...new Set(names)], volumes }, hosts };
+}
+
+type RejectField = (field: string, expected: string, got: string) => Error;
+
+/** Returns the rules by which the services of a file are read, by their names. */
+function readingsOf(
+  { text, files }: Pick<ComposeSource, 'text' | 'files'>,
+  format: ComposeFormat,
+  reject: RejectField,
+): (service: string) => Reading {
+  const textOf = (path: string): string | null => {
+    const entry = files.get(path);
+    return entry === undefined ? null : new TextDecoder().decode(entry.bytes);
+  };
+  // Nobody has to be able to read a file that the compose file does not need.
+  const names = [...text.matchAll(/\$\{?([a-z_]\w*)/gi)].map(([, name = '']) => name);
+  const needsOwn = names.some((name) => !Object.hasOwn(format.variables, name));
+  const variables = { ...(needsOwn && ownVariables(textOf(variablesFile), reject)), ...format.variables };
+  return (service) => {
+    const refuse: Reading['reject'] = (field, expected, got) => reject(`services.${service}.${field}`, expected, got);
+    return {
+      reject: refuse,
+      variables,
+      textOf,
+      fill: (written, field) =>
+        substitute(written, { variables, refuse: (expected, got) => refuse(field, expected, got) }),
+    };
+  };
+}
+
+/** The file with values of variables that Compose reads by itself. */
+const variablesFile = '.env';
+
+/** Returns the variables that a task gives to its own compose file. */
+function ownVariables(text: string | null, reject: RejectField): Readonly<Record<string, string>> {
+  const refuse = (expected: string, got: string): Error => reject(variablesFile, expected, got);
+  const read = readEnvFile(text ?? '', { variables: {}, isRaw: false, refuse });
+  return Object.fromEntries(read.flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : [])));
 }
 
 const asText = (value: unknown): string | undefined =>

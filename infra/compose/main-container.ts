@@ -1,10 +1,13 @@
+import type { Ulimit } from '../../workflows/contracts/task.ts';
 import type { ServiceHealthCheck } from '../sandbox/service.ts';
+import { environmentOf } from './environment.ts';
 import { healthCheckOf } from './health-check.ts';
 import { type ContainerLimits, limitsOf } from './limits.ts';
 import { type AskedMemory, hiddenBy, memoryOf } from './memory.ts';
 import { type Mount, type Mounted, readMounts, requireApart } from './mounts.ts';
 import type { Service } from './schema.ts';
-import { type Reading, requireOnly, variablesOf } from './values.ts';
+import { ulimitsOf } from './ulimits.ts';
+import { type Reading, requireOnly } from './values.ts';
 
 /** The container that a compose file describes, as far as a sandbox can provide it. */
 export interface MainContainer {
@@ -21,6 +24,8 @@ export interface MainContainer {
   readonly healthCheck: ServiceHealthCheck | null;
   readonly limits: ContainerLimits;
   readonly memory: AskedMemory;
+  /** The limits of its processes. */
+  readonly ulimits: readonly Ulimit[];
   /** Files and directories of the task's own folder, in the order in which they are mounted. */
   readonly mounts: readonly Mount[];
 }
@@ -38,6 +43,7 @@ export const plainContainer: MainContainer = {
   healthCheck: null,
   limits: {},
   memory: { tmpfs: [], sharedMemoryMb: null },
+  ulimits: [],
   mounts: [],
 };
 
@@ -64,13 +70,14 @@ export function readMain(container: Service, reading: MainReading): MainContaine
   return {
     ...imageOf(container, reading),
     workdir: container.working_dir === undefined ? null : fill(container.working_dir, 'working_dir'),
-    env: variablesOf(container.environment, reading),
+    env: environmentOf(container, reading),
     command: commandOf(container.command, (text) => fill(text, 'command')),
     entrypoint:
       container.entrypoint == null ? undefined : wordsOf(container.entrypoint, (text) => fill(text, 'entrypoint')),
     healthCheck: healthCheckOf(container, reading),
     limits: limitsOf(container, fill, reject),
     memory,
+    ulimits: ulimitsOf(container, reading),
     mounts,
     volumes,
   };

@@ -5,6 +5,12 @@ const scalar = z.union([z.string(), z.number(), z.boolean()]).nullable();
 const words = z.union([z.string(), z.array(z.string())], { error: 'expected a command' });
 const duration = z.union([z.string(), z.number()], { error: 'expected a duration' }).optional();
 const names = z.array(z.string(), { error: 'expected a list of names' });
+const number = z.union([z.number(), z.string()], { error: 'expected a number' });
+const envFile = z.union([
+  z.string(),
+  z.looseObject({ path: z.string(), required: z.boolean().default(true), format: z.string().optional() }),
+]);
+const envFiles = z.union([envFile, z.array(envFile)], { error: 'expected files, each a path or a table with path' });
 const build = z.union(
   [z.string(), z.looseObject({ context: z.string().optional(), dockerfile: z.string().optional() })],
   { error: 'expected a directory, or a table with context and dockerfile' },
@@ -52,6 +58,17 @@ export const service = z.looseObject(
     volumes: z.array(z.unknown(), { error: 'expected a list' }).default([]),
     tmpfs: z.union([z.string(), names], { error: 'expected directories' }).optional(),
     healthcheck: healthCheck.optional(),
+    env_file: envFiles.optional(),
+    extra_hosts: z
+      .union([names, z.record(z.string(), z.union([z.string(), names]))], { error: 'expected names with addresses' })
+      .default([]),
+    ulimits: z
+      .record(z.string(), z.union([number, z.looseObject({ soft: number, hard: number })]), {
+        error: 'expected limits by name, each a number or a table with soft and hard',
+      })
+      .default({}),
+    cap_drop: names.default([]),
+    init: z.boolean({ error: 'expected true or false' }).default(false),
     depends_on: dependencies.default([]),
     container_name: z.string({ error: 'expected a name' }).optional(),
     hostname: z.string({ error: 'expected a name' }).optional(),
@@ -84,7 +101,7 @@ export const composeFile = z.looseObject({
 /** The accepted keys of the file. Networks are all the sandbox's own, whatever they are called. */
 export const fileKeys = ['version', 'name', 'services', 'networks', 'volumes'];
 
-/** The keys of a service that are read, and those without effect on a container without network or restarts. */
+/** The keys of a service that are read, and those that change no verdict. */
 export const serviceKeys = [
   'image',
   'build',
@@ -93,11 +110,13 @@ export const serviceKeys = [
   'working_dir',
   'user',
   'environment',
+  'env_file',
   'volumes',
   'depends_on',
   'container_name',
   'hostname',
   'links',
+  'extra_hosts',
   'networks',
   'tty',
   'stdin_open',
@@ -106,12 +125,25 @@ export const serviceKeys = [
   'pull_policy',
   'restart',
   'labels',
+  'label_file',
   'annotations',
+  'attach',
+  'develop',
   'logging',
   'ports',
   'expose',
   'dns',
   'dns_search',
+  'dns_opt',
+  'domainname',
+  'mac_address',
+  'cpu_shares',
+  'cpuset',
+  'blkio_config',
+  'mem_swappiness',
+  'oom_kill_disable',
+  'oom_score_adj',
+  'pids_limit',
   'cap_drop',
   'ulimits',
   'healthcheck',
@@ -126,6 +158,8 @@ export const harmless: Readonly<Record<string, readonly unknown[]>> = {
   privileged: [false],
   network_mode: ['bridge', 'default', 'none'],
   read_only: [false],
+  ipc: ['private', 'shareable'],
+  cgroup: ['private'],
   security_opt: ['no-new-privileges', 'no-new-privileges:true', 'label=disable', 'label:disable'],
   scale: [1],
   profiles: [],

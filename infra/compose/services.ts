@@ -1,12 +1,13 @@
-import { posix } from 'node:path';
 import type { ServiceDependency, ServiceSettings } from '../sandbox/service.ts';
+import { environmentOf } from './environment.ts';
 import { healthCheckOf } from './health-check.ts';
 import { limitsOf } from './limits.ts';
 import { defaultDockerfile } from './main-container.ts';
 import { memoryOf, sizedDirectories } from './memory.ts';
 import { type Mount, readMounts } from './mounts.ts';
 import type { Service } from './schema.ts';
-import { type Reading, requireOnly, splitWords, variablesOf } from './values.ts';
+import { ulimitsOf } from './ulimits.ts';
+import { insideOf, isHostName, type Reading, requireOnly, splitWords } from './values.ts';
 
 /** A directory of the task's folder that an image is built from. */
 export interface ComposedBuild {
@@ -53,7 +54,7 @@ export function readService(given: Service, reading: ServiceReading): ComposedSe
     command: words(given.command, 'command'),
     workdir: given.working_dir === undefined ? null : fill(given.working_dir, 'working_dir'),
     user: given.user === undefined ? null : fill(String(given.user), 'user'),
-    env: variablesOf(given.environment, reading),
+    env: environmentOf(given, reading),
     healthCheck: healthCheckOf(given, reading),
     dependsOn: dependenciesOf(given.depends_on),
     mounts,
@@ -62,6 +63,9 @@ export function readService(given: Service, reading: ServiceReading): ComposedSe
     restarts: given.restart !== undefined && given.restart !== 'no',
     tty: given.tty,
     stdin: given.stdin_open,
+    init: given.init,
+    dropped: given.cap_drop.map((one) => fill(one, 'cap_drop').toUpperCase().replace(/^CAP_/, '')),
+    ulimits: ulimitsOf(given, reading),
     ...limits,
     sharedMemoryMb,
   };
@@ -90,18 +94,6 @@ function imageOf({ image, build }: Service, { fill, reject, mainImage }: Service
     dockerfile: insideOf(fill(dockerfile, 'build.dockerfile'), 'build.dockerfile', reject),
   };
 }
-
-/** Returns a path in the task's folder. Throws what `reject` makes for one that leads out of it. */
-function insideOf(path: string, field: string, reject: Reading['reject']): string {
-  const inside = posix.normalize(path).replace(/\/$/, '');
-  if (posix.isAbsolute(inside) || inside === '..' || inside.startsWith('../') || /[\0:]/.test(inside)) {
-    throw reject(field, "a path in the task's own folder", path);
-  }
-  return inside === '.' ? '' : inside;
-}
-
-const isHostName = (name: string): boolean =>
-  /^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$/.test(name) && !/^[\d.]+$|^localhost$/.test(name);
 
 /** The further names of a service: those of its container and host, and the aliases of its networks. */
 export function aliasesOf(given: Service, { fill, reject }: Reading): readonly string[] {

@@ -1,5 +1,4 @@
-import { literalValue, writeHostValue } from './host-value.ts';
-import { wholeUse } from './variables.ts';
+import { posix } from 'node:path';
 
 /** Makes the failure for a field that a sandbox cannot provide. */
 export type Reject = (field: string, expected: string, got: string) => Error;
@@ -11,8 +10,10 @@ export type Fill = (text: string, field: string) => string;
 export interface Reading {
   readonly fill: Fill;
   readonly reject: Reject;
-  /** Whether the harness sets a variable. All other variables are the host's. */
-  readonly isOwn: (variable: string) => boolean;
+  /** The variables that the harness sets. All others are the host's. */
+  readonly variables: Readonly<Record<string, string>>;
+  /** Returns the text of a file of the task's own folder; null if there is none. */
+  readonly textOf: (path: string) => string | null;
 }
 
 /** Rejects a table with keys other than the known ones. */
@@ -26,6 +27,18 @@ export function requireOnly(
   if (other !== undefined) throw reject(`${field}.${other}`, `only the keys ${known.join(', ')}`, other);
 }
 
+/** Returns a path in the task's folder. Throws what `reject` makes for one that leads out of it. */
+export function insideOf(path: string, field: string, reject: Reject): string {
+  const inside = posix.normalize(path).replace(/\/$/, '');
+  if (posix.isAbsolute(inside) || inside === '..' || inside.startsWith('../') || /[\0:]/.test(inside)) {
+    throw reject(field, "a path in the task's own folder", path);
+  }
+  return inside === '.' ? '' : inside;
+}
+
+export const isHostName = (name: string): boolean =>
+  /^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$/.test(name) && !/^[\d.]+$|^localhost$/.test(name);
+
 /** Returns the words of a command as Compose splits a text: by spaces, with quotes. */
 export function splitWords(text: string): readonly string[] {
   const found = text.matchAll(/(?:"(?:\\.|[^"\\])*"|'[^']*'|\\.|[^\s"'\\])+/gs);
@@ -34,46 +47,6 @@ export function splitWords(text: string): readonly string[] {
       double === undefined ? (single ?? escaped ?? '') : double.replaceAll(/\\(["\\$`])/g, '$1'),
     ),
   );
-}
-
-/** Returns variables as pairs; null stands for the value of the host's variable of that name. */
-export function pairsOf(
-  environment: readonly string[] | Readonly<Record<string, string | number | boolean | null>>,
-): readonly (readonly [string, string | null])[] {
-  if (!Array.isArray(environment)) {
-    return Object.entries(environment).map(([key, value]) => [key, value === null ? null : String(value)]);
-  }
-  return environment.map((line: string) => {
-    const at = line.indexOf('=');
-    return at === -1 ? [line, null] : [line.slice(0, at), line.slice(at + 1)];
-  });
-}
-
-/**
- * Reads the variables of a service. A value that is a whole variable of the host is kept in Harbor's form, because the operator
- * decides whether the task may have it.
- */
-export function variablesOf(
-  environment: Parameters<typeof pairsOf>[0],
-  reading: Reading,
-): Readonly<Record<string, string>> {
-  return Object.fromEntries(
-    pairsOf(environment).map(([key, value]) => {
-      const field = `environment.${key}`;
-      return [key, value === null ? hostVariable(key) : textOf(value, field, reading)];
-    }),
-  );
-}
-
-const hostVariable = (name: string): string => writeHostValue({ name, fallback: undefined });
-
-function textOf(value: string, field: string, { fill, isOwn, reject }: Reading): string {
-  const use = wholeUse(value, (expected, got) => reject(field, expected, got));
-  if (use === null || isOwn(use.name) || use.operator.endsWith('+')) return literalValue(fill(value, field));
-  return writeHostValue({
-    name: use.name,
-    fallback: use.operator.endsWith('-') ? fill(use.word, field) : undefined,
-  });
 }
 
 const unitMs: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1_000, ms: 1, us: 1 / 1_000 };

@@ -32,6 +32,7 @@ export function writeCompose({ services, names, volumes }: Beside<ComposedServic
 
 function fieldsOf(service: ComposedService) {
   const { image, aliases, entrypoint, command, workdir, user, healthCheck, dependsOn, restarts, tty, stdin } = service;
+  const { init, dropped, ulimits } = service;
   const mounts = service.mounts.map(({ source, target, readOnly }) => `./${source}:${target}${readOnly ? ':ro' : ''}`);
   return {
     ...(image !== 'main' && ('name' in image ? { image: image.name } : { build: buildOf(image) })),
@@ -45,6 +46,11 @@ function fieldsOf(service: ComposedService) {
     volumes: [...mounts, ...service.volumes.map(volumeText)],
     networks: { default: { aliases } },
     ...(restarts && { restart: 'on-failure' }),
+    ...(init && { init }),
+    ...(dropped.length > 0 && { cap_drop: dropped }),
+    ...(ulimits.length > 0 && {
+      ulimits: Object.fromEntries(ulimits.map(({ name, soft, hard }) => [name, { soft, hard }])),
+    }),
     tty,
     stdin_open: stdin,
     cpus: service.cpus,

@@ -1,4 +1,5 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import type { HostEntry } from '../../workflows/contracts/task.ts';
 import { type Composed, mainImage, readCompose } from '../compose/compose.ts';
 import { type MainContainer, plainContainer } from '../compose/main-container.ts';
 import type { ComposedService } from '../compose/services.ts';
@@ -20,6 +21,8 @@ export interface ComposedTask {
   readonly main: MainContainer;
   /** The containers beside the sandbox; null if there are none. */
   readonly beside: Beside<TaskService> | null;
+  /** The further names of hosts that all of them know. */
+  readonly hosts: readonly HostEntry[];
 }
 
 /**
@@ -28,8 +31,9 @@ export interface ComposedTask {
  */
 export function readComposeFile(environment: FileTree, toml: TaskToml): ComposedTask {
   const file = environment.get(fileName);
-  if (file === undefined) return { main: plainContainer, beside: null };
-  const { main, beside }: Composed = readCompose(new TextDecoder().decode(file.bytes), shown, {
+  if (file === undefined) return { main: plainContainer, beside: null, hosts: [] };
+  const source = { text: new TextDecoder().decode(file.bytes), file: shown, files: environment };
+  const { main, beside, hosts }: Composed = readCompose(source, {
     main: 'main',
     addsMain: true,
     variables: variablesOf(toml),
@@ -41,13 +45,13 @@ export function readComposeFile(environment: FileTree, toml: TaskToml): Composed
   if (main.dockerfile !== plainContainer.dockerfile) {
     throw unsupported('services.main.build.dockerfile', plainContainer.dockerfile, main.dockerfile);
   }
-  if (beside === null) return { main, beside };
+  if (beside === null) return { main, beside, hosts };
   const services = beside.services.map((service) => {
     const reject = (field: string, expected: string, got: string): TemperFailure =>
       unsupported(`services.${service.name}.${field}`, expected, got);
     return readTaskService(service, { environment, toml, reject });
   });
-  return { main, beside: { ...beside, services } };
+  return { main, beside: { ...beside, services }, hosts };
 }
 
 /** Docker's own values for what a health check leaves out. */

@@ -1,4 +1,5 @@
 import { stringify } from 'smol-toml';
+import type { HostEntry, Ulimit } from '../../workflows/contracts/task.ts';
 import type { AskedMemory } from '../compose/memory.ts';
 import { escapePattern } from '../grading/protection/patterns.ts';
 import type { FileEntry, FileTree } from '../sandbox/files.ts';
@@ -30,6 +31,9 @@ export interface TaskParts {
   readonly diskMb?: number;
   /** The directories in memory and the shared memory of its sandbox. */
   readonly memory?: AskedMemory;
+  /** The further names of hosts that its sandbox knows, and the limits of its processes. */
+  readonly hosts?: readonly HostEntry[];
+  readonly ulimits?: readonly Ulimit[];
   /** The files of the workdir, when the image does not contain them. */
   readonly workspace?: FileTree;
   readonly tests: FileTree;
@@ -71,6 +75,8 @@ export function harborFiles(parts: TaskParts): FileTree {
       ...(parts.memoryMb !== undefined && { memory_mb: parts.memoryMb }),
       ...(parts.diskMb !== undefined && { storage_mb: parts.diskMb }),
       ...memoryFields(parts.memory),
+      ...tablesOf('hosts', parts.hosts),
+      ...tablesOf('ulimits', parts.ulimits),
     },
     ...gradingTable(parts),
     ...(parts.hostTools !== undefined && { tools: { host: [...parts.hostTools] } }),
@@ -98,6 +104,9 @@ function memoryFields({ sharedMemoryMb, tmpfs }: AskedMemory = { sharedMemoryMb:
     ...(directories.length > 0 && { tmpfs: directories }),
   };
 }
+
+const tablesOf = (field: string, tables: readonly object[] = []) =>
+  tables.length === 0 ? {} : { [field]: tables.map((one) => ({ ...one })) };
 
 function agentTable({ agentTimeoutSec, user }: TaskParts) {
   const agent = { ...(agentTimeoutSec !== undefined && { timeout_sec: agentTimeoutSec }), ...(user && { user }) };

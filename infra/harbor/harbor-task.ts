@@ -12,6 +12,7 @@ import { mainHealthCheck, readComposeFile } from './compose-file.ts';
 import { type Dockerfile, readDockerfile } from './dockerfile.ts';
 import { entrypointOf } from './entrypoint.ts';
 import { type Grading, gradingFile, parseGrading } from './grading-file.ts';
+import { hostsAndLimitsOf } from './hosts-and-limits.ts';
 import { type McpServer, mcpServersOf } from './mcp-servers.ts';
 import { plainDockerfile } from './plain-dockerfile.ts';
 import { memoryOf } from './task-memory.ts';
@@ -68,7 +69,7 @@ export function readHarborTask(tree: FileTree): HarborTask {
   const work = steps[0] ?? wholeTask(tree, toml);
   const ownImage = hasTestImage(tree, toml);
   const { environment } = toml;
-  const { main, beside } = readComposeFile(subtree(tree, 'environment/'), toml);
+  const { main, beside, hosts } = readComposeFile(subtree(tree, 'environment/'), toml);
   const dockerfile = tree.has('environment/Dockerfile')
     ? readDockerfile(plainDockerfile(textOf(tree, 'environment/Dockerfile')).source)
     : null;
@@ -92,12 +93,12 @@ export function readHarborTask(tree: FileTree): HarborTask {
       workdir,
       ...limits,
       ...memoryOf(toml, main, { workdir, memoryMb: limits.memoryMb }),
+      ...hostsAndLimitsOf(toml, { hosts, ulimits: main.ulimits }),
       ...(beside !== null && { services: beside.services.map(limitsOfService) }),
       ...(testEnvironment !== null && { testSandbox: testEnvironment.sandbox }),
       ...(environment.gpus > 0 && { gpus: environment.gpus }),
       ...(gradedIn !== 'fresh' && { gradedIn }),
-      ...(asRoot(toml) && { user: 'root' as const }),
-      ...(toml.tools.host.length > 0 && { hostTools: toml.tools.host }),
+      ...agentOf(toml),
       ...networksOf(toml, { judgedByLog: grading !== null }),
       ...describeSteps(toml),
     },
@@ -188,6 +189,11 @@ function entrypointOfMain(
   const composed = isComposed ? [...(entrypoint ?? ofImage ?? []), ...(command ?? [])] : undefined;
   return entrypointOf(named ?? composed, ofImage);
 }
+
+const agentOf = (toml: TaskToml): Pick<Task, 'user' | 'hostTools'> => ({
+  ...(asRoot(toml) && { user: 'root' }),
+  ...(toml.tools.host.length > 0 && { hostTools: toml.tools.host }),
+});
 
 /** Whether the agent is to be root. Any other account of the image is replaced by the agent's own, which has no more rights. */
 const asRoot = ({ agent }: TaskToml): boolean => ['root', '0', 0].some((root) => agent.user === root);

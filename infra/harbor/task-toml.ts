@@ -4,7 +4,7 @@ import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { hostToolNames } from '../../workflows/contracts/host-tools.ts';
 import { describeIssue, integer, number } from '../../workflows/contracts/input.ts';
 import { collectMs } from '../../workflows/contracts/stage-limits.ts';
-import { mostGpus, mostTaskSteps } from '../../workflows/contracts/task.ts';
+import { hostEntry, mostGpus, mostTaskSteps, ulimit } from '../../workflows/contracts/task.ts';
 import type { HealthCheck } from '../grading/task.ts';
 import { writtenServer } from './mcp-servers.ts';
 
@@ -190,6 +190,10 @@ const taskToml = z.looseObject({
           }),
         )
         .default([]),
+      /** A field of temper's own: names of hosts, with their addresses. */
+      hosts: z.array(hostEntry).default([]),
+      /** A field of temper's own: limits of the processes in the sandbox. */
+      ulimits: z.array(ulimit).default([]),
       /** A field of temper's own: shell commands that run in the workdir before the base commit is made. */
       setup: z.array(z.string({ error: 'expected a shell command' })).default([]),
       /** A field of temper's own: shell commands that collect hidden tests (see `GradedTask`). */

@@ -76,7 +76,7 @@ export interface Providers {
 /** The facts of a task, and of its rollout, that decide the kind of its sandbox. */
 type PlacedTask = Pick<
   Task,
-  'id' | 'image' | 'imageFrom' | 'workdir' | 'gpus' | 'user' | 'services' | 'sharedMemoryMb' | 'tmpfs'
+  'id' | 'image' | 'imageFrom' | 'workdir' | 'gpus' | 'user' | 'services' | 'sharedMemoryMb' | 'tmpfs' | 'hosts'
 >;
 type RolloutNeeds = Pick<SandboxNeeds, 'filesInImage' | 'lifetimeMs'>;
 
@@ -143,6 +143,7 @@ export const providerFor = (
     paths: [task.workdir, ...fixedPaths],
     ...(task.gpus !== undefined && { gpus: task.gpus }),
     ...inMemoryOf(task),
+    ...(task.hosts !== undefined && { hosts: task.hosts.map(({ name }) => name) }),
     root: task.user === 'root',
     services: (task.services ?? []).map(({ name }) => name),
     ...needs,
@@ -166,6 +167,7 @@ export async function chooseProvider(
         refusedGpus(provider, needs) ??
         refusedServices(provider, needs) ??
         refusedInMemory(provider, needs) ??
+        refusedHosts(provider, needs) ??
         refusedLifetime(provider, needs) ??
         (await provider.supports(needs)));
     if (provider !== undefined && refusal === undefined) return provider;
@@ -219,6 +221,16 @@ function refusedInMemory(
 ): UnsupportedReason | undefined {
   if (inMemory === undefined || givesTmpfs) return undefined;
   const message = `task ${task} has directories in memory (${inMemory}), which ${kind} sandboxes do not have; use a host with Docker`;
+  return { type: 'UnsupportedTask', message };
+}
+
+/** Returns the reason if the task names hosts, and the provider's sandboxes cannot know them. */
+function refusedHosts(
+  { kind, givesHosts }: SandboxProvider,
+  { task, hosts = [] }: SandboxNeeds,
+): UnsupportedReason | undefined {
+  if (hosts.length === 0 || givesHosts) return undefined;
+  const message = `task ${task} names hosts (${hosts.join(', ')}), which ${kind} sandboxes cannot know; use a host with Docker`;
   return { type: 'UnsupportedTask', message };
 }
 

@@ -10,7 +10,17 @@ export interface SandboxRequest {
   readonly run: string;
   readonly task: Pick<
     Task,
-    'id' | 'cpus' | 'memoryMb' | 'diskMb' | 'workdir' | 'user' | 'gpus' | 'sharedMemoryMb' | 'tmpfs'
+    | 'id'
+    | 'cpus'
+    | 'memoryMb'
+    | 'diskMb'
+    | 'workdir'
+    | 'user'
+    | 'gpus'
+    | 'sharedMemoryMb'
+    | 'tmpfs'
+    | 'hosts'
+    | 'ulimits'
   >;
   /** The prepared image; see `prepareImage`. */
   readonly image: string;
@@ -81,6 +91,8 @@ export function sandboxSpec({ stack, ...owner }: SandboxOwner, request: SandboxR
     ...(task.gpus !== undefined && { gpus: task.gpus }),
     ...(task.sharedMemoryMb !== undefined && { sharedMemoryMb: task.sharedMemoryMb }),
     ...(task.tmpfs !== undefined && { tmpfs: task.tmpfs }),
+    ...(task.hosts !== undefined && { hosts: task.hosts }),
+    ...(task.ulimits !== undefined && { ulimits: task.ulimits }),
     workdir: task.workdir,
     ...(task.user === 'root' && { root: true }),
     mounts,

@@ -1,10 +1,12 @@
 import type { Duplex } from 'node:stream';
 import type { SandboxKind } from '../../workflows/contracts/sandbox-kinds.ts';
+import type { HostEntry, Ulimit } from '../../workflows/contracts/task.ts';
 import type { SandboxChanges } from './changes.ts';
 import type { FileTree } from './files.ts';
-import type { ImageName, ImageRequest, ReportImage } from './image.ts';
+import type { ImageRequest, ReportImage } from './image.ts';
 import type { MemoryDirectory } from './memory-directory.ts';
 import type { MountedProgram, SandboxMount } from './mount.ts';
+import type { SandboxNeeds, UnsupportedReason } from './needs.ts';
 import type { Beside } from './service.ts';
 
 /**
@@ -17,7 +19,7 @@ import type { Beside } from './service.ts';
  * - A failure outside the sandbox throws a `SandboxFailure`; what the code inside causes is data or a `FileRefused`.
  */
 
-export type { MountedProgram, SandboxKind, SandboxMount };
+export type { MountedProgram, SandboxKind, SandboxMount, SandboxNeeds, UnsupportedReason };
 
 /** `agent`: an unprivileged uid under which the policy's processes run. `grader`: owns `/tests` and `/logs/verifier`. */
 export type Account = 'agent' | 'grader';
@@ -56,10 +58,16 @@ export interface SandboxSpec {
   readonly pids: number;
   /** The number of the host's GPUs that are passed through; absent for none. Only with `givesGpus`. */
   readonly gpus?: number;
+  /** The types of which these GPUs must be. Default: any. */
+  readonly gpuTypes?: readonly string[];
   /** The size of `/dev/shm`. Default: 64 MB. Only with `givesTmpfs`. */
   readonly sharedMemoryMb?: number;
   /** The directories that are in memory. Only with `givesTmpfs`. */
   readonly tmpfs?: readonly MemoryDirectory[];
+  /** Names of hosts beside those of its services. Only with `givesHosts`. */
+  readonly hosts?: readonly HostEntry[];
+  /** The limits of its processes. Sandboxes other than Docker's have those of their machine. */
+  readonly ulimits?: readonly Ulimit[];
   /** The directory in which commands run and the agent may write, usually `/workspace`. */
   readonly workdir: string;
   /** Whether agent and grader are root of the container, with the capabilities that programs expect of it. Only with `givesRoot`. */
@@ -199,34 +207,6 @@ export interface WaitOptions {
   readonly diskBeforeMb?: number;
 }
 
-/** A task's requirements on its sandbox. */
-export interface SandboxNeeds {
-  readonly task: string;
-  /** Absolute paths that must exist under these very names, e.g. `/workspace` and `/tests`. */
-  readonly paths: readonly string[];
-  readonly image: string;
-  /** The time for which the sandbox must live; absent if it is not known yet. */
-  readonly lifetimeMs?: number;
-  /** Whether the image itself contains the files to be worked on. */
-  readonly filesInImage: boolean;
-  /** The number of GPUs that it is to have. Default: none. */
-  readonly gpus?: number;
-  /** The directories that it has in memory, and a size of `/dev/shm`, in words. Default: none. */
-  readonly inMemory?: string;
-  /** Whether the agent is to be root of its container. */
-  readonly root?: boolean;
-  /** The names of the containers beside it. */
-  readonly services?: readonly string[];
-  /** The source of an image that this host lacks; absent if it has none. */
-  readonly imageFrom?: ImageName['from'] | 'dockerfile';
-}
-
-/** The reason why a kind of sandbox can't run a task; the message names the task. */
-export interface UnsupportedReason {
-  readonly type: 'UnsupportedTask' | 'MissingImage';
-  readonly message: string;
-}
-
 /** Description for `temper doctor` of what a kind of sandbox protects on this host, and what it does not. */
 export interface SandboxDescription {
   readonly kind: SandboxKind;
@@ -252,6 +232,8 @@ export interface SandboxProvider {
   readonly givesGpus?: true;
   /** Set if sandboxes can have directories in memory, and a size of `/dev/shm`. */
   readonly givesTmpfs?: true;
+  /** Set if sandboxes can know further names of hosts. */
+  readonly givesHosts?: true;
   /** Whether all changes of one of its sandboxes, wherever they are, can be carried into another. */
   readonly carriesChanges: boolean;
   /** The ways of model calls that its sandboxes offer. They have `openStream` where `stream` is one of them. */

@@ -1,3 +1,4 @@
+import type { Ulimit } from '../../workflows/contracts/task.ts';
 import type { FileTree } from './file-tree.ts';
 import type { BuildContext, ImageName } from './image.ts';
 import type { MemoryDirectory } from './memory-directory.ts';
@@ -45,6 +46,11 @@ export interface ServiceSettings {
   /** Whether it has a terminal, and an open standard input: a shell without a command then stays. */
   readonly tty: boolean;
   readonly stdin: boolean;
+  /** Whether it has a first process that ends with its command and takes in orphans. */
+  readonly init: boolean;
+  /** The capabilities that it does without, without `CAP_`; `ALL` for all. */
+  readonly dropped: readonly string[];
+  readonly ulimits: readonly Ulimit[];
   readonly cpus: number;
   readonly memoryMb: number;
   readonly sharedMemoryMb: number;

@@ -33,6 +33,40 @@ const besideSandbox = z.strictObject({
   memoryMb: number(16, 10_000_000, 'MB').describe('Its memory in MB.'),
 });
 
+/** The limits of processes that a container may set. */
+export const ulimitNames = [
+  'core',
+  'cpu',
+  'data',
+  'fsize',
+  'locks',
+  'memlock',
+  'msgqueue',
+  'nofile',
+  'nproc',
+  'rss',
+  'sigpending',
+  'stack',
+] as const;
+
+/** A limit of the processes of a container; -1 stands for none. */
+export const ulimit = z.strictObject({
+  name: oneOf(ulimitNames).describe('The name of the limit, as Docker has it.'),
+  soft: integer(-1, Number.MAX_SAFE_INTEGER).describe('The limit that a process begins with; -1: none.'),
+  hard: integer(-1, Number.MAX_SAFE_INTEGER).describe('The limit to which a process may raise it; -1: none.'),
+});
+export type Ulimit = Readonly<z.output<typeof ulimit>>;
+
+/** The largest number of further names of hosts of a sandbox. */
+export const mostHosts = 64;
+
+/** A name of a host that a sandbox knows beside those of its services. */
+export const hostEntry = z.strictObject({
+  name: text('the name of a host').max(253).describe('The name.'),
+  address: text('an address').max(64).describe('Its address, of version 4 or 6.'),
+});
+export type HostEntry = Readonly<z.output<typeof hostEntry>>;
+
 /** The largest number of directories in memory of a sandbox. */
 export const mostMemoryDirectories = 16;
 
@@ -81,6 +115,12 @@ export const task = z.strictObject({
   tmpfs: z
     .exactOptional(z.array(memoryDirectory).min(1).max(mostMemoryDirectories))
     .describe('The directories of its sandboxes that are in memory. Without it there are none.'),
+  hosts: z
+    .exactOptional(z.array(hostEntry).min(1).max(mostHosts))
+    .describe('The further names of hosts that its sandboxes know. Without it there are none.'),
+  ulimits: z
+    .exactOptional(z.array(ulimit).min(1).max(ulimitNames.length))
+    .describe("The limits of the processes in its Docker sandboxes. Without it they are the daemon's."),
   gradedIn: z
     .exactOptional(oneOf(['same', 'snapshot', 'snapshot-or-fresh', 'artifacts']))
     .describe(

@@ -14,7 +14,7 @@ import { createOrFind } from './create-container.ts';
 import { callDaemon, daemonStatus, explainLoss } from './daemon.ts';
 import { findGpus, gpuFailure } from './gpus.ts';
 import { exists, type ImageReader } from './image-facts.ts';
-import { memoryDirectories, ofSandboxLabel, volumeBinds } from './service-options.ts';
+import { memoryDirectories, ofSandboxLabel, ulimitsOf, volumeBinds } from './service-options.ts';
 
 const megabyte = 2 ** 20;
 /** Processes on top of the agent's limit, so that the keeper and the grader can always start one. */
@@ -98,6 +98,7 @@ function createOptions(spec: SandboxSpec, runtime: string, devices: readonly Doc
       Memory: spec.memoryMb * megabyte,
       MemorySwap: spec.memoryMb * megabyte,
       NanoCpus: Math.round(spec.cpus * 1e9),
+      ...(spec.ulimits !== undefined && { Ulimits: ulimitsOf(spec.ulimits) }),
       ShmSize: (spec.sharedMemoryMb ?? usualSharedMemoryMb) * megabyte,
       Tmpfs: { ...memoryDirectories(spec.tmpfs ?? []), [keeperDirectory]: keeper },
       LogConfig: { Type: 'none', Config: {} },
@@ -107,7 +108,10 @@ function createOptions(spec: SandboxSpec, runtime: string, devices: readonly Doc
         ...volumeBinds(spec.name, spec.beside?.volumes ?? []),
       ],
       // Services share the file of names, too.
-      ExtraHosts: namesOf(spec).map((name) => `${name}:127.0.0.1`),
+      ExtraHosts: [
+        ...namesOf(spec).map((name) => `${name}:127.0.0.1`),
+        ...(spec.hosts ?? []).map(({ name, address }) => `${name}:${address}`),
+      ],
     },
   };
 }

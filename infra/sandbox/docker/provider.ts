@@ -104,6 +104,7 @@ export function createDockerProvider({
     runsServices: true,
     givesGpus: true,
     givesTmpfs: true,
+    givesHosts: true,
     carriesChanges: true,
     channels: ['socket', 'stream'],
     prepare: images.prepare,

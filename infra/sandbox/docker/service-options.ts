@@ -1,4 +1,5 @@
 import type Docker from 'dockerode';
+import type { Ulimit } from '../../../workflows/contracts/task.ts';
 import { flatLabels } from '../labels.ts';
 import type { MemoryDirectory } from '../memory-directory.ts';
 import type { SandboxSpec } from '../sandbox.ts';
@@ -36,6 +37,10 @@ export const volumeBinds = (sandbox: string, volumes: readonly ServiceVolume[]):
 export const memoryDirectories = (directories: readonly MemoryDirectory[]): Readonly<Record<string, string>> =>
   Object.fromEntries(directories.map(({ path, sizeMb }) => [path, `size=${sizeMb}m,mode=1777,exec,nosuid,nodev`]));
 
+/** Describes limits of processes. */
+export const ulimitsOf = (ulimits: readonly Ulimit[]) =>
+  ulimits.map(({ name, soft, hard }) => ({ Name: name, Soft: soft, Hard: hard }));
+
 /** A sandbox's own container, which runs. */
 export interface SandboxContainer {
   readonly id: string;
@@ -53,7 +58,7 @@ export function serviceOptions(
   service: SandboxService,
   ofImage: ImageHealthCheck,
 ) {
-  const { entrypoint, command, workdir, user, env, healthCheck, volumes, tmpfs, restarts } = service;
+  const { entrypoint, command, workdir, user, env, healthCheck, volumes, tmpfs, restarts, dropped } = service;
   const anonymous = volumes.filter(({ name }) => name === null).map(({ target }) => [target, {}] as const);
   return {
     name: nameBeside(spec.name, service.name),
@@ -71,7 +76,9 @@ export function serviceOptions(
     HostConfig: {
       NetworkMode: `container:${id}`,
       CapDrop: ['ALL'],
-      CapAdd: [...rootCapabilities],
+      CapAdd: rootCapabilities.filter((one) => !dropped.includes('ALL') && !dropped.includes(one)),
+      ...(service.init && { Init: true }),
+      ...(service.ulimits.length > 0 && { Ulimits: ulimitsOf(service.ulimits) }),
       ...(runtime !== '' && { Runtime: runtime }),
       SecurityOpt: ['no-new-privileges'],
       IpcMode: 'private',

@@ -172,9 +172,9 @@ async function missingDirectories(container: Docker.Container, directory: string
   return [...(await missingDirectories(container, above)), directory];
 }
 
-/** Matches the error of a runtime about a command, an account or a directory that the image of a service lacks. */
+/** Matches the error of a runtime about a command, an account, a directory or a limit that a service cannot have. */
 const lacksIt =
-  /executable file not found|no such file or directory|permission denied|exec format error|not (?:a )?directory|unable to find (?:user|group)|environment variable|error mounting/i;
+  /executable file not found|no such file or directory|permission denied|exec format error|not (?:a )?directory|unable to find (?:user|group)|environment variable|error mounting|setting rlimit/i;
 const badRequest = 400;
 
 /**

@@ -10,7 +10,25 @@ const format: ComposeFormat = {
   addsMain: true,
   variables: { MAIN_IMAGE_NAME: mainImage, DIR: '/tests' },
 };
-const read = (source: string) => readCompose(source, 'compose.yaml', format);
+const files = new Map(
+  Object.entries({
+    'db.env': `# The data base.
+export USER=shop   # its owner
+NAME: "shop\\tone"
+URL="db://\${USER}@db/\${NAME}" # whole
+PRICE='$5 \\n it\\'s'
+EMPTY=
+LINES="one
+two"
+TOKEN=\${TOKEN:-none}
+HASH=a#b
+COST="\\$5"
+`,
+    'raw.env': `NAME="quoted" # all of it\n  #no\nUSER=$USER\n`,
+    '.env': 'TAG=16-alpine\nDIR=/other\n',
+  }).map(([path, text]) => [path, { mode: 0o644, bytes: Buffer.from(text) }]),
+);
+const read = (source: string) => readCompose({ text: source, file: 'compose.yaml', files }, format);
 const failure = (message: RegExp) => (error: unknown) =>
   error instanceof TemperFailure && error.type === 'UnsupportedTask' && message.test(error.message)
     ? true
@@ -40,6 +58,8 @@ const full = `services:
     volumes: [data:/data, ./seed.sql:/seed.sql:ro, /var/cache, {type: tmpfs, target: /fast}]
     healthcheck: {test: [CMD, ready], interval: 1m30s, timeout: 500ms, start_period: 2s, retries: 7}
     cap_drop: [ALL]
+    init: true
+    ulimits: {nofile: {soft: 1, hard: 2}}
     privileged: false
   debug: {image: debug, profiles: [debug], privileged: true}
 volumes: {data: null}
@@ -89,6 +109,65 @@ it('reads further services in the order in which they start', () => {
   ]);
 });
 
+it('reads the variables of files, over which go those of the service', () => {
+  const env = (fields: string) => read(`services: {db: {image: a, ${fields}}}`).beside?.services[0]?.env;
+  assert.deepEqual(env('env_file: ./db.env, environment: {EMPTY: full}'), {
+    USER: 'shop',
+    NAME: 'shop\tone',
+    URL: 'db://shop@db/shop\tone',
+    PRICE: "$5 \\n it's",
+    EMPTY: 'full',
+    LINES: 'one\ntwo',
+    TOKEN: `\${TOKEN:-none}`,
+    HASH: 'a#b',
+    COST: '$5',
+  });
+  const optional = '{path: no.env, required: false}';
+  assert.deepEqual(env(`env_file: [${optional}, {path: raw.env, format: raw}]`), {
+    NAME: '"quoted" # all of it',
+    USER: '$USER',
+  });
+  assert.equal(env('env_file: [raw.env, db.env]')?.NAME, 'shop\tone');
+});
+
+it('fills a compose file with the values of .env, over which go those of the harness', () => {
+  const [db] = read(`services: {db: {image: "db:$TAG", command: ["$DIR", "\${TAG:-17}"]}}`).beside?.services ?? [];
+  assert.deepEqual([db?.image, db?.command], [{ name: 'db:16-alpine' }, ['/tests', '16-alpine']]);
+});
+
+it('reads names of hosts, limits of processes and capabilities', () => {
+  const { main, beside, hosts } = read(`services:
+  main: {extra_hosts: {shop.test: [127.0.0.1, "::1"], host.docker.internal: host-gateway}, ulimits: {stack: -1}}
+  db:
+    image: a
+    init: true
+    extra_hosts: ["shop.test=[::1]", "shop.test:127.0.0.1", "away.test:10.0.0.1", "host.docker.internal:host-gateway"]
+    cap_drop: [cap_chown, KILL]
+    ulimits: {nofile: {soft: 100, hard: "200"}, memlock: -1, rtprio: 99}
+`);
+  assert.deepEqual(hosts, [
+    { name: 'shop.test', address: '127.0.0.1' },
+    { name: 'shop.test', address: '::1' },
+    { name: 'away.test', address: '10.0.0.1' },
+  ]);
+  assert.deepEqual(main.ulimits, [{ name: 'stack', soft: -1, hard: -1 }]);
+  const [db] = beside?.services ?? [];
+  assert.deepEqual([db?.init, db?.dropped], [true, ['CHOWN', 'KILL']]);
+  assert.deepEqual(db?.ulimits, [
+    { name: 'nofile', soft: 100, hard: 200 },
+    { name: 'memlock', soft: -1, hard: -1 },
+  ]);
+});
+
+it('ignores what changes no verdict', () => {
+  const ignored =
+    'labels: {a: b}, stop_grace_period: 1m, stop_signal: SIGINT, logging: {driver: none}, attach: false, pids_limit: 5';
+  assert.equal(
+    read(`services: {db: {image: a, ${ignored}, develop: {watch: []}, cpu_shares: 5}}`).beside?.services.length,
+    1,
+  );
+});
+
 it('writes services so that they are read again as they were', () => {
   const { beside } = read(full);
   assert.ok(beside !== null);
@@ -106,7 +185,36 @@ const refused: readonly (readonly [string, RegExp])[] = [
   ['db: {pid: host, image: a}', /services\.db\.pid: expected/],
   ['db: {cap_add: [SYS_ADMIN], image: a}', /services\.db\.cap_add: expected/],
   ['db: {security_opt: ["seccomp:unconfined"], image: a}', /services\.db\.security_opt: expected/],
-  ['db: {extra_hosts: ["host:host-gateway"], image: a}', /services\.db\.extra_hosts: expected/],
+  [
+    'db: {extra_hosts: ["host:10.0.0"], image: a}',
+    /services\.db\.extra_hosts: expected names with their addresses, such as "db\.test:127\.0\.0\.1", got host:10\.0\.0/,
+  ],
+  [
+    'db: {extra_hosts: ["main:10.0.0.1"], image: a}\n  main: {}',
+    /services\.db\.extra_hosts: expected no name of a service of the file, got main/,
+  ],
+  [
+    'db: {extra_hosts: ["x:10.0.0.1"], image: a}\n  main: {extra_hosts: {x: 10.0.0.2}}',
+    /services\.main\.extra_hosts: expected the same addresses of x everywhere, since all services share .*, got 10\.0\.0\.2, and 10\.0\.0\.1 of db/,
+  ],
+  [
+    'db: {env_file: ../a.env, image: a}',
+    /services\.db\.env_file: expected a path in the task's own folder, got \.\.\/a/,
+  ],
+  [
+    'db: {env_file: no.env, image: a}',
+    /services\.db\.env_file: expected a file of .*, got \.\/no\.env, which is missing/,
+  ],
+  [
+    'db: {env_file: [{path: raw.env, format: odd}], image: a}',
+    /services\.db\.env_file\.format: expected raw, or none, got odd/,
+  ],
+  ['db: {ulimits: {speed: 1}, image: a}', /services\.db\.ulimits\.speed: expected one of core, .*, got speed/],
+  ['db: {ulimits: {nofile: many}, image: a}', /services\.db\.ulimits\.nofile: expected a whole number, .* got many/],
+  [
+    'db: {ulimits: {nofile: {soft: 2, hard: 1}}, image: a}',
+    /services\.db\.ulimits\.nofile: expected a soft limit that the hard one allows, got 2 of 1/,
+  ],
   ['db: {secrets: [key], image: a}', /services\.db\.secrets: expected/],
   [
     'db: {image: a, volumes: ["/var/run/docker.sock:/var/run/docker.sock"]}',

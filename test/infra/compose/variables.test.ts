@@ -84,10 +84,11 @@ describe('the environment in a compose file', () => {
 
   it('is the same after it is written', () => {
     const format = { main: 'main', addsMain: true, variables: { MAIN_IMAGE_NAME: mainImage } };
-    const { main, beside } = readCompose(compose, 'compose.yaml', format);
+    const { main, beside } = readCompose({ text: compose, file: 'compose.yaml', files: new Map() }, format);
     assert.equal(main.image, null);
     assert.ok(beside !== null);
     assert.deepEqual(beside.services[0]?.image, { name: 'api:1' });
-    assert.deepEqual(readCompose(writeCompose(beside), 'compose.yaml', format).beside, beside);
+    const again = { text: writeCompose(beside), file: 'compose.yaml', files: new Map() };
+    assert.deepEqual(readCompose(again, format).beside, beside);
   });
 });

@@ -10,7 +10,7 @@ import { plainDockerfile } from '../../../harbor/plain-dockerfile.ts';
 import type { FileTree } from '../../../sandbox/files.ts';
 import { directoryFormat } from '../../directories/directory-format.ts';
 import { type PublishedFiles, publishedFiles } from '../../directories/published-files.ts';
-import { imageOf } from './image-files.ts';
+import { imageOf, isHidden } from './image-files.ts';
 import { testScript } from './reward-script.ts';
 import { composeFormat, serviceFiles } from './services.ts';
 import { readTaskYaml, type TaskYaml } from './task-yaml.ts';
@@ -37,10 +37,13 @@ export const terminalBench = directoryFormat({
     // Tests that ask for the agent's shell need its processes and files, so they run in the agent's own sandbox.
     const besideAgent = task.testsInAgentShell && options.shell !== 'fresh';
     const compose = files.textOr(composeFile, null);
-    const { main: container, beside } =
-      compose === null
-        ? { main: plainContainer, beside: null }
-        : readCompose(compose, `${name}/${composeFile}`, composeFormat);
+    const {
+      main: container,
+      beside,
+      hosts,
+    } = compose === null
+      ? { main: plainContainer, beside: null, hosts: [] }
+      : readCompose({ text: compose, file: `${name}/${composeFile}`, files: shownFiles(tree) }, composeFormat);
     const { dockerfile, mounts } = container;
     const image = options.image ?? container.image;
     const described = files.textOr(dockerfile, null);
@@ -61,6 +64,8 @@ export const terminalBench = directoryFormat({
       entrypoint: entrypointOf(container, described),
       ...container.limits,
       memory: container.memory,
+      hosts,
+      ulimits: container.ulimits,
       diskMb,
       agentTimeoutSec: task.agentTimeoutSec,
       user: options.user,
@@ -79,6 +84,9 @@ export const terminalBench = directoryFormat({
     });
   },
 });
+
+/** Returns the files whose content the containers of a task may have before its tests run. */
+const shownFiles = (tree: FileTree): FileTree => new Map([...tree].filter(([path]) => !isHidden(path)));
 
 /** Rejects a task whose verdict cannot be read. */
 function requireJudged({ parser }: TaskYaml, name: string): void {

@@ -45,6 +45,11 @@ export const needsGpus: Refused = {
     /needs GPUs \(environment\.gpus = 1\), which kubernetes sandboxes do not have; use a host with Docker and GPUs/,
 };
 
+export const needsHosts: Refused = {
+  local: /names hosts \(here\.test, away\.test\), which local sandboxes cannot know; use a host with Docker/,
+  kubernetes: /names hosts \(here\.test, away\.test\), which kubernetes sandboxes cannot know; use a host with Docker/,
+};
+
 export const needsMemoryDirectories: Refused = {
   local:
     /has directories in memory \(\/dev\/shm of 128 MB, \/tmp, \/cache\), which local sandboxes do not have; use a host/,

@@ -47,6 +47,9 @@ const web = service('web', {
   command: ['sh', '-c', 'echo seen >/shared/web; exec python3 -m http.server 80 --directory /shared'],
   dependsOn: [{ service: 'store', until: 'healthy' }],
   volumes: [{ name: 'shared', target: '/shared', readOnly: false }],
+  init: true,
+  dropped: ['CHOWN', 'KILL'],
+  ulimits: [{ name: 'nofile', soft: 100, hard: 200 }],
 });
 
 describe('services beside a docker sandbox', () => {
@@ -124,6 +127,20 @@ print(open("/proc/net/dev").read().count(":"))`;
         `port ${reached} of a service answers on the host`,
       );
     }
+  });
+
+  it('have the first process, the capabilities and the limits that they ask for', async () => {
+    const sandbox = await provider.ensure(specOf('named', [kept, web]), signal);
+    const exec = await docker.getContainer(`${sandbox.name}.web`).exec({
+      Cmd: ['sh', '-c', 'ulimit -Sn; ulimit -Hn; touch /tmp/a && chown 1 /tmp/a || echo kept; readlink /proc/1/exe'],
+      AttachStdout: true,
+      AttachStderr: true,
+      Tty: true,
+    });
+    const stream = await exec.start({ Tty: true });
+    let said = '';
+    for await (const chunk of stream) said += String(chunk);
+    assert.match(said, /^100\r\n200\r\nchown: .*not permitted\r\nkept\r\n\S*init\r\n$/);
   });
 
   it('are the same after another process asks for the sandbox, and go with it', async () => {
