@@ -96,7 +96,7 @@ export function readHarborTask(tree: FileTree): HarborTask {
       ...hostsAndLimitsOf(toml, { hosts, ulimits: main.ulimits }),
       ...(beside !== null && { services: beside.services.map(limitsOfService) }),
       ...(testEnvironment !== null && { testSandbox: testEnvironment.sandbox }),
-      ...(environment.gpus > 0 && { gpus: environment.gpus }),
+      ...gpusOf(toml),
       ...(gradedIn !== 'fresh' && { gradedIn }),
       ...agentOf(toml),
       ...networksOf(toml, { judgedByLog: grading !== null }),
@@ -189,6 +189,11 @@ function entrypointOfMain(
   const composed = isComposed ? [...(entrypoint ?? ofImage ?? []), ...(command ?? [])] : undefined;
   return entrypointOf(named ?? composed, ofImage);
 }
+
+const gpusOf = ({ environment: { gpus, gpu_types: types } }: TaskToml): Pick<Task, 'gpus' | 'gpuTypes'> => ({
+  ...(gpus > 0 && { gpus }),
+  ...(gpus > 0 && types.length > 0 && { gpuTypes: types }),
+});
 
 const agentOf = (toml: TaskToml): Pick<Task, 'user' | 'hostTools'> => ({
   ...(asRoot(toml) && { user: 'root' }),

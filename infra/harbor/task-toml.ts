@@ -18,8 +18,10 @@ const weights = z
 /** A size such as `"2G"`, which older files have, converted to MB. */
 const size = z
   .string()
-  .regex(/^\d+(\.\d+)?\s*[MG]i?B?$/i, { error: 'expected a size such as "512M" or "2G"' })
-  .transform((value) => Math.ceil(Number.parseFloat(value) * (/g/i.test(value) ? 1024 : 1)));
+  .regex(/^\d+(\.\d+)?\s*[KMG]i?B?$/i, { error: 'expected a size such as "512M" or "2G"' })
+  .transform((value) =>
+    Math.ceil(Number.parseFloat(value) * (/g/i.test(value) ? 1024 : /k/i.test(value) ? 1 / 1024 : 1)),
+  );
 
 const mostCollectSec = collectMs / 1000;
 
@@ -43,6 +45,13 @@ const network = {
   /** A field of temper's own: the ports of the hosts. */
   allowed_ports: z.array(integer(1, 65_535)).optional(),
 };
+
+/** The types of GPUs, any of which will do; none for GPUs of any type. */
+const gpuTypes = z
+  .array(z.string({ error: 'expected the name of a GPU' }).trim().min(1).max(64))
+  .max(32)
+  .nullish()
+  .transform((types) => types ?? []);
 
 /** A command that says whether a sandbox is ready. */
 const healthcheck = z
@@ -88,7 +97,8 @@ const testEnvironment = z
     memory: size.optional(),
     storage_mb: number(1, 100_000_000, 'MB').optional(),
     storage: size.optional(),
-    gpus: integer(0, 1024).default(0),
+    gpus: integer(0, mostGpus).default(0),
+    gpu_types: gpuTypes,
     tpu: table,
     os: z.string({ error: 'expected "linux"' }).default('linux'),
     healthcheck,
@@ -159,10 +169,7 @@ const taskToml = z.looseObject({
       storage_mb: number(1, 100_000_000, 'MB').optional(),
       storage: size.optional(),
       gpus: integer(0, mostGpus).default(0),
-      gpu_types: z
-        .array(z.string({ error: 'expected the name of a GPU' }))
-        .nullish()
-        .transform((types) => types ?? []),
+      gpu_types: gpuTypes,
       mcp_servers: z.array(writtenServer).default([]),
       tpu: table,
       os: z.string({ error: 'expected "linux"' }).default('linux'),
@@ -271,9 +278,6 @@ function rejectUnsupported({ environment }: TaskToml): void {
   const reject = (field: string, expected: string, got: string): never => {
     throw new TemperFailure('UnsupportedTask', `task.toml: ${field}: expected ${expected}, got ${got}`);
   };
-  const { gpus, gpu_types: types } = environment;
-  if (gpus > 0 && types.length > 0)
-    reject('environment.gpu_types', 'none, since no host tells its types', types.join(', '));
   if (environment.tpu !== undefined) reject('environment.tpu', 'no such table', 'one');
   if (environment.os.toLowerCase() !== 'linux') reject('environment.os', 'linux', environment.os);
 }

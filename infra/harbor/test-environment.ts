@@ -49,7 +49,7 @@ export function readTestEnvironment(tree: FileTree, toml: TaskToml, agent: Agent
     throw rejected('MalformedTask', 'environment', 'no such table, since environment_mode is "shared"', 'one');
   }
   if (!isSeparate(verifier)) return null;
-  if (environment !== undefined) requireSupported(environment);
+  if (environment !== undefined) requireSupported(environment, toml.environment);
   const { cpus = agent.cpus } = environment ?? {};
   const memoryMb = environment?.memory_mb ?? environment?.memory ?? agent.memoryMb;
   const diskMb = environment?.storage_mb ?? environment?.storage ?? agent.diskMb;
@@ -63,8 +63,15 @@ export function readTestEnvironment(tree: FileTree, toml: TaskToml, agent: Agent
 
 type EnvironmentToml = NonNullable<TaskToml['verifier']['environment']>;
 
-function requireSupported({ gpus, tpu, os }: EnvironmentToml): void {
-  if (gpus > 0) throw rejected('UnsupportedTask', 'environment.gpus', '0', String(gpus));
+/** Rejects what no sandbox has, and other GPUs than the agent's, which the tests get. */
+function requireSupported({ gpus, gpu_types: types, tpu, os }: EnvironmentToml, agent: TaskToml['environment']): void {
+  if (gpus > agent.gpus) {
+    throw rejected('UnsupportedTask', 'environment.gpus', `at most the ${agent.gpus} of the environment`, String(gpus));
+  }
+  if (gpus > 0 && types.length > 0 && types.toSorted().join() !== agent.gpu_types.toSorted().join()) {
+    const own = `those of the environment (${agent.gpu_types.join(', ') || 'any'})`;
+    throw rejected('UnsupportedTask', 'environment.gpu_types', own, types.join(', '));
+  }
   if (tpu !== undefined) throw rejected('UnsupportedTask', 'environment.tpu', 'no such table', 'one');
   if (os.toLowerCase() !== 'linux') throw rejected('UnsupportedTask', 'environment.os', 'linux', os);
 }

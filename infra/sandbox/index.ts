@@ -76,7 +76,17 @@ export interface Providers {
 /** The facts of a task, and of its rollout, that decide the kind of its sandbox. */
 type PlacedTask = Pick<
   Task,
-  'id' | 'image' | 'imageFrom' | 'workdir' | 'gpus' | 'user' | 'services' | 'sharedMemoryMb' | 'tmpfs' | 'hosts'
+  | 'id'
+  | 'image'
+  | 'imageFrom'
+  | 'workdir'
+  | 'gpus'
+  | 'gpuTypes'
+  | 'user'
+  | 'services'
+  | 'sharedMemoryMb'
+  | 'tmpfs'
+  | 'hosts'
 >;
 type RolloutNeeds = Pick<SandboxNeeds, 'filesInImage' | 'lifetimeMs'>;
 
@@ -142,6 +152,7 @@ export const providerFor = (
     imageFrom: task.imageFrom ?? 'host',
     paths: [task.workdir, ...fixedPaths],
     ...(task.gpus !== undefined && { gpus: task.gpus }),
+    ...(task.gpuTypes !== undefined && { gpuTypes: task.gpuTypes }),
     ...inMemoryOf(task),
     ...(task.hosts !== undefined && { hosts: task.hosts.map(({ name }) => name) }),
     root: task.user === 'root',

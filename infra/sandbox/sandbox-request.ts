@@ -17,6 +17,7 @@ export interface SandboxRequest {
     | 'workdir'
     | 'user'
     | 'gpus'
+    | 'gpuTypes'
     | 'sharedMemoryMb'
     | 'tmpfs'
     | 'hosts'
@@ -89,6 +90,7 @@ export function sandboxSpec({ stack, ...owner }: SandboxOwner, request: SandboxR
     diskMb: task.diskMb,
     pids,
     ...(task.gpus !== undefined && { gpus: task.gpus }),
+    ...(task.gpuTypes !== undefined && { gpuTypes: task.gpuTypes }),
     ...(task.sharedMemoryMb !== undefined && { sharedMemoryMb: task.sharedMemoryMb }),
     ...(task.tmpfs !== undefined && { tmpfs: task.tmpfs }),
     ...(task.hosts !== undefined && { hosts: task.hosts }),

@@ -69,6 +69,10 @@ export const needs = {
     what: "they are passed through by a Docker host that has NVIDIA's container toolkit",
     isNeeded: ({ description }) => description.gpus !== undefined,
   },
+  'GPUs of a type': {
+    what: 'their hosts tell the types of their GPUs by nvidia-smi, and have one that gpu_types names',
+    isNeeded: ({ description }) => description.gpuTypes !== undefined,
+  },
   "the agent's sandbox": {
     what: 'their tests run in it, with all that the agent left there; a regrade leaves them out',
     isNeeded: ({ gradedIn }) => gradedIn === 'same',

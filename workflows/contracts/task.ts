@@ -109,6 +109,9 @@ export const task = z.strictObject({
   gpus: z
     .exactOptional(integer(1, mostGpus))
     .describe('The number of GPUs that its sandboxes get. Without it they get none.'),
+  gpuTypes: z
+    .exactOptional(z.array(text('the type of a GPU').max(64)).min(1).max(32))
+    .describe('The types of which these GPUs must be, for example `H100`. Without it any type will do.'),
   sharedMemoryMb: z
     .exactOptional(integer(1, 10_000_000))
     .describe('The size of `/dev/shm` in its sandboxes in MB, which counts as memory. Without it: 64.'),

@@ -12,7 +12,7 @@ import { keeperDirectory } from '../shell/scripts.ts';
 import { packSkeleton } from '../shell/skeleton.ts';
 import { createOrFind } from './create-container.ts';
 import { callDaemon, daemonStatus, explainLoss } from './daemon.ts';
-import { findGpus, gpuFailure } from './gpus.ts';
+import { type AskedGpus, findGpus, gpuFailure } from './gpus.ts';
 import { exists, type ImageReader } from './image-facts.ts';
 import { memoryDirectories, ofSandboxLabel, ulimitsOf, volumeBinds } from './service-options.ts';
 
@@ -37,7 +37,8 @@ export async function ensureContainer(
   spec: SandboxSpec,
   runtime: string,
 ): Promise<EnsuredContainer> {
-  const devices = spec.gpus === undefined ? [] : [await gpuRequest(docker, spec, spec.gpus)];
+  const devices =
+    spec.gpus === undefined ? [] : [await gpuRequest(docker, spec, { count: spec.gpus, types: spec.gpuTypes })];
   const info = await createOrFind(docker, createOptions(spec, runtime, devices));
   const container = docker.getContainer(info.Id);
   const labels = labelsOf(info.Config.Labels);
@@ -64,10 +65,13 @@ export async function ensureContainer(
 }
 
 /** Chooses the devices again that `supports` found, which may have been in another process. Without them the host is at fault. */
-async function gpuRequest(docker: Docker, { name }: SandboxSpec, gpus: number): Promise<Docker.DeviceRequest> {
-  const choice = await findGpus(docker, gpus);
+async function gpuRequest(docker: Docker, { name }: SandboxSpec, asked: AskedGpus): Promise<Docker.DeviceRequest> {
+  const choice = await findGpus(docker, asked);
   if ('request' in choice) return choice.request;
-  throw new SandboxFailure('SandboxUnavailable', `sandbox ${name} is to have GPUs (${gpus}), and ${choice.refusal}`);
+  throw new SandboxFailure(
+    'SandboxUnavailable',
+    `sandbox ${name} is to have GPUs (${asked.count}), and ${choice.refusal}`,
+  );
 }
 
 function createOptions(spec: SandboxSpec, runtime: string, devices: readonly Docker.DeviceRequest[]) {

@@ -151,9 +151,9 @@ const ownKernel = /runsc|gvisor|kata|firecracker/i;
 async function refusal(
   docker: Docker,
   { pulls, builds, runtime }: DockerSettings,
-  { task, image, imageFrom, services = [], gpus = 0 }: SandboxNeeds,
+  { task, image, imageFrom, services = [], gpus = 0, gpuTypes = [] }: SandboxNeeds,
 ): Promise<UnsupportedReason | undefined> {
-  const choice = gpus > 0 && (await findGpus(docker, gpus));
+  const choice = gpus > 0 && (await findGpus(docker, { count: gpus, types: gpuTypes }));
   if (choice && 'refusal' in choice) {
     const text = `task ${task} needs GPUs (environment.gpus = ${gpus}), and ${choice.refusal}`;
     return { type: 'UnsupportedTask', message: text };

@@ -184,12 +184,6 @@ const malformed: readonly (readonly [string, Readonly<Record<string, string | nu
   ['no tests', { 'tests/test.sh': null }, 'MalformedTask', /tests\/test\.sh: expected a file, got none/],
   ['no image at all', { 'task.toml': 'version = "1.0"\n' }, 'MalformedTask', /expected environment\.docker_image or/],
   [
-    'a GPU of a type',
-    { 'task.toml': '[environment]\ndocker_image = "x"\ngpus = 1\ngpu_types = ["H100"]\n' },
-    'UnsupportedTask',
-    /environment\.gpu_types: expected none, since no host tells its types, got H100/,
-  ],
-  [
     'tests in a separate environment, with files outside the workdir',
     {
       'task.toml':

@@ -78,7 +78,10 @@ it('refuses what tests of their own environment cannot have, by the field', () =
   const own = '[verifier.environment]\ndocker_image = "judge:2"';
   const refused: readonly (readonly [string, RegExp, Readonly<Record<string, string>>?, string?])[] = [
     ['environment_mode = "shared"\n[verifier.environment]', /no such table, since environment_mode is "shared"/],
-    ['[verifier.environment]\ngpus = 1', /verifier\.environment\.gpus: expected 0, got 1/],
+    [
+      '[verifier.environment]\ngpus = 1',
+      /verifier\.environment\.gpus: expected at most the 0 of the environment, got 1/,
+    ],
     ['[verifier.environment]\nos = "windows"', /verifier\.environment\.os: expected linux, got windows/],
     ['[verifier.environment]\nworkdir = "/x"', /verifier\.environment\.workdir: expected \/app without an image/],
     ['[verifier.environment]\nenv = { A = "1" }', /verifier\.environment\.env: .* use verifier\.env/],
@@ -96,12 +99,18 @@ it('refuses what tests of their own environment cannot have, by the field', () =
   for (const [verifier, message, files] of refused) assert.throws(() => read(verifier, files), { message }, verifier);
 });
 
-it('reads how many GPUs a task has, of any type', () => {
-  const gpusOf = (fields: string) =>
-    readHarborTask(treeOf({ 'task.toml': `${environment}${fields}`, 'instruction.md': 'Do it.', ...tests })).description
-      .gpus;
-  assert.deepEqual(
-    [gpusOf('gpus = 2'), gpusOf('gpus = 0\ngpu_types = ["H100"]'), gpusOf('')],
-    [2, undefined, undefined],
-  );
+it('reads how many GPUs a task and its tests have, and of which types', () => {
+  const gpusOf = (fields: string) => {
+    const files = { 'task.toml': `${environment}${fields}`, 'instruction.md': 'Do it.', ...tests };
+    const { gpus, gpuTypes } = readHarborTask(treeOf(files)).description;
+    return [gpus, gpuTypes];
+  };
+  assert.deepEqual(gpusOf('gpus = 2'), [2, undefined]);
+  assert.deepEqual(gpusOf('gpus = 0\ngpu_types = ["H100"]'), [undefined, undefined]);
+  assert.deepEqual(gpusOf(''), [undefined, undefined]);
+  const some = 'gpus = 2\ngpu_types = ["H100", "T4"]\n';
+  const ofTests = '[verifier.environment]\ngpus = 1\ngpu_types = ';
+  assert.deepEqual(gpusOf(`${some}${ofTests}["T4", "H100"]`), [2, ['H100', 'T4']]);
+  const message = /verifier\.environment\.gpu_types: expected those of the environment \(H100, T4\), got L4/;
+  assert.throws(() => gpusOf(`${some}${ofTests}["L4"]`), { message });
 });

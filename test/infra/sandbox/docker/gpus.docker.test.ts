@@ -50,7 +50,7 @@ const choose = (kind: 'docker' | 'local', one = provider, gpus = 1) =>
   chooseProvider(new Map([[kind, one]]), kind, { ...needs, gpus });
 
 it('gives an agent the GPUs of its task, or refuses the task by name where the host has none', async (t) => {
-  if ('request' in (await findGpus(docker, 1))) {
+  if ('request' in (await findGpus(docker, { count: 1 }))) {
     assert.equal(await choose('docker'), provider);
     t.diagnostic(await checkGpu());
     await checkChanges();
