@@ -101,7 +101,7 @@ export const channelAmong = (
   channels: readonly [ChannelKind, ...ChannelKind[]],
 ): ChannelKind => (channels.includes(channel) ? channel : channels[0]);
 
-const networkedBy = (channel: ChannelKind, task: Pick<Task, 'services'>): NetworkedCommands => ({
+const networkedBy = (channel: ChannelKind, task: Pick<Task, 'services' | 'hosts'>): NetworkedCommands => ({
   env: { ...networkVariablesFor(task), [channelVariable]: channel },
   through: (argv) => {
     const [program = '', ...args] = throughEgress(argv);

@@ -3,6 +3,7 @@ import type { BlobRef } from '../../workflows/contracts/blob.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import type { Trace, TranscriptEntry } from '../../workflows/contracts/trace.ts';
 import type { Store } from '../store/store.ts';
+import { readNetworkHosts } from './network-hosts.ts';
 import { readTrace } from './read-trace.ts';
 import type { Branching, MessageView, RolloutDetails, TurnFacts } from './report-data.ts';
 import { type TokenName, tokenViews } from './token-views.ts';
@@ -25,6 +26,7 @@ export async function readRollout(
     crashLog: stop !== 'crashed' || agentLog === null ? null : endOf(await readText(store, agentLog)),
     patch: diff === null ? null : await readText(store, diff.patch),
     testLog: verdict === null ? null : await readText(store, verdict.log),
+    networkHosts: await readNetworkHosts(store, result),
   };
 }
 

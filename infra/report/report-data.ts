@@ -4,6 +4,7 @@ import type { RolloutResult, Stage } from '../../workflows/contracts/rollout.ts'
 import type { SweepReport } from '../../workflows/contracts/sweep.ts';
 import type { Branch, Trace, TraceCounts } from '../../workflows/contracts/trace.ts';
 import type { Costs } from './cost-table.ts';
+import type { NetworkHost } from './network-hosts.ts';
 
 /** All data of a report. The page is a pure function of it. */
 export interface ReportData {
@@ -107,6 +108,8 @@ export interface RolloutDetails {
   readonly crashLog: string | null;
   readonly patch: string | null;
   readonly testLog: string | null;
+  /** The hosts that the agent and its tests asked for. */
+  readonly networkHosts: readonly NetworkHost[];
 }
 
 export interface Branching {

@@ -7,6 +7,7 @@ import type { ImageProgress } from '../../infra/sandbox/image.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import type { SandboxOrder, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
 import { imageInProgress } from '../../workers/cli/follow/image-in-progress.ts';
+import { hasFailed, repeatedText, repeatedWork } from '../../workers/cli/follow/repeated-work.ts';
 import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
 import { writeHarborTask } from '../helpers/tasks/harbor-task.ts';
 import { until } from '../helpers/until.ts';
@@ -72,6 +73,9 @@ describe('the image of a rollout', () => {
     const handle = await rollouts.start('slow', { task: await addressOf(image), agent: 'oracle' });
     const progress = await until(async () => imageInProgress({ description: await handle.describe() }) ?? null);
     assert.deepEqual(progress, { image, doing: 'pulling', layers: '1/3', megabytes: '10.0/99.0' });
+    const [again] = repeatedWork({ description: await handle.describe() });
+    assert.ok(again !== undefined && hasFailed(again));
+    assert.equal(repeatedText(again), 'prepareImage is at attempt 2 after ImageUnavailable: the registry is away');
     // The host has one slot, which another rollout takes meanwhile.
     assert.equal((await run('registry.example/there:1')).outcome, 'scored');
     arrived.resolve();

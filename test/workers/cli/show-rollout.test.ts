@@ -5,7 +5,14 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { readRollout } from '../../../infra/report/read-rollout.ts';
 import type { RolloutDetails } from '../../../infra/report/report-data.ts';
-import { branchingText, doubtLines, hostToolLines, stepTable } from '../../../workers/cli/commands/show/rollout.ts';
+import {
+  branchingText,
+  doubtLines,
+  hostTable,
+  hostToolLines,
+  stepTable,
+} from '../../../workers/cli/commands/show/rollout.ts';
+import { hasFailed, repeatedText, repeatedWork, shortRepeatedText } from '../../../workers/cli/follow/repeated-work.ts';
 import type { Diff } from '../../../workflows/contracts/diff.ts';
 import type { RolloutResult } from '../../../workflows/contracts/rollout.ts';
 import type { Trace, TraceSummary } from '../../../workflows/contracts/trace.ts';
@@ -48,6 +55,69 @@ describe('readRollout', () => {
     assert.equal((await read('submitted', agentLog)).crashLog, null);
     assert.equal((await read('crashed', null)).crashLog, null);
     await rm(dir, { recursive: true });
+  });
+});
+
+describe('hostTable', () => {
+  it('lists the hosts of agent and tests, flagged ones first, and as many as fit', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'temper-details-'));
+    const store = createFileStore(dir);
+    const row = { port: 443, phase: 'agent', decision: 'allowed', requests: 1, bytesIn: 10, bytesOut: 5 };
+    const many = Array.from({ length: 21 }, (_, index) => ({ ...row, host: `h${index}.test`, requests: 50 - index }));
+    const use = async (rows: readonly object[], evidence: string) => ({
+      requests: 1,
+      refused: 0,
+      bytesIn: 0,
+      bytesOut: 0,
+      flags: [{ trick: 'solution-host', evidence }],
+      log: await store.putJson(rows),
+    });
+    const solved = { ...row, host: 'github.com', bytesIn: 2_000 };
+    const refused = { ...row, phase: 'tests', host: '', decision: 'bad-request', requests: 99 };
+    const result = {
+      trace: null,
+      diff: null,
+      stop: null,
+      agentLog: null,
+      network: await use([...many, solved], '2000 bytes from github.com in 1 request'),
+      verdict: { network: await use([refused], 'none'), log: await store.put(Buffer.from(''), 'text/plain') },
+    };
+    const { networkHosts } = await readRollout(store, result as unknown as RolloutResult);
+    assert.equal(networkHosts.length, 23);
+    const lines = hostTable(networkHosts).split('\n');
+    assert.match(lines[2] ?? '', /^agent +github\.com:443 +1 +2\.0 KB +5 B +allowed, flagged$/);
+    assert.match(lines[3] ?? '', /^tests +others +99 +10 B +5 B +bad-request$/);
+    assert.match(lines[4] ?? '', /^agent +h0\.test:443 +50 /);
+    assert.deepEqual([lines.length, lines.at(-1)], [23, 'and 3 more, which --json lists']);
+    await rm(dir, { recursive: true });
+  });
+});
+
+describe('repeatedWork', () => {
+  const found = (...pendingActivities: readonly object[]) =>
+    ({ description: { raw: { pendingActivities } } }) as unknown as Parameters<typeof repeatedWork>[0];
+  const evaluate = { activityType: { name: 'evaluate' }, attempt: 3, state: 1 };
+
+  it('says which stage is tried again, how often, and why', () => {
+    const lastFailure = {
+      message: 'the tests could not reach a.test',
+      applicationFailureInfo: { type: 'NetworkUnavailable' },
+    };
+    const [work, ...others] = repeatedWork(found({ ...evaluate, lastFailure }, { ...evaluate, attempt: 1 }));
+    assert.ok(work !== undefined && others.length === 0);
+    assert.equal(hasFailed(work), true);
+    assert.equal(
+      repeatedText(work),
+      'evaluate waits for attempt 3 after NetworkUnavailable: the tests could not reach a.test',
+    );
+    assert.equal(shortRepeatedText({ ...work, waits: false }), 'evaluate, attempt 3 after NetworkUnavailable');
+  });
+
+  it('tells a failure from a wait for a slot', () => {
+    const of = (lastFailure: object) => repeatedWork(found({ ...evaluate, lastFailure })).map(hasFailed);
+    assert.deepEqual(of({ message: 'full', applicationFailureInfo: { type: 'NoFreeSlot' } }), [false]);
+    assert.deepEqual(of({ message: 'later', applicationFailureInfo: { type: 'Throttled' } }), [false]);
+    assert.deepEqual(of({ message: 'activity Heartbeat timeout', timeoutFailureInfo: {} }), [true]);
   });
 });
 

@@ -14,6 +14,7 @@ import { findTasks } from './rollout/find-tasks.ts';
 import { rolloutTable } from './rollout/result-table.ts';
 import type { RolloutRow } from './rollout/rollout-row.ts';
 import { runRollouts, type SharedRequest } from './rollout/run-rollouts.ts';
+import { watchRepeats } from './rollout/watch-repeats.ts';
 
 /** Fields of a rollout's input that are options of the same name. */
 type RequestOptions = Pick<RolloutRequest, 'sandbox' | 'maxTurns' | 'rewardPolicy' | 'policy' | 'upstream'>;
@@ -83,7 +84,11 @@ async function rollout(options: RolloutOptions): Promise<void> {
     for (const row of broken) finished(row);
     const concurrency = options.concurrency ?? session.config.capacity + session.config.evaluations;
     const work = { request: { ...requestOf(options), agentOptions }, concurrency, started: board.started, finished };
-    const rows = [...broken, ...(await runRollouts(session.client, ready, work, interrupt.signal))];
+    const watch = watchRepeats(session.client, board.running, board.repeats);
+    const rows = [
+      ...broken,
+      ...(await runRollouts(session.client, ready, work, interrupt.signal).finally(watch.close)),
+    ];
     board.close();
     if (!options.json) print(rolloutTable(rows, (performance.now() - startedAt) / 1000));
     requireOutcomes(rows, total, interrupt.signal);

@@ -5,6 +5,7 @@ import { outcomes } from '../../../workflows/contracts/outcome.ts';
 import { searchAttributes } from '../../../workflows/contracts/search-attributes.ts';
 import { isUp, readUpFile, type UpFile } from '../../up/up-file.ts';
 import { imageInProgress } from '../follow/image-in-progress.ts';
+import { type RepeatedWork, repeatedWork, shortRepeatedText } from '../follow/repeated-work.ts';
 import { type JsonOption, runningConfigOf, stackCommand, wholeNumber } from '../stack/command.ts';
 import { hostNotes, hostRows, hostTable } from '../stack/hosts.ts';
 import { laneRows, laneTable } from '../stack/lanes.ts';
@@ -38,6 +39,8 @@ interface RolloutRow {
   readonly reward: number | null;
   /** The wait of its sandbox for its image; null if there is none. */
   readonly image: ImageProgress | null;
+  /** Its work that is tried again after a failure. */
+  readonly repeated: readonly RepeatedWork[];
   readonly startedAt: string;
 }
 
@@ -129,9 +132,7 @@ async function rolloutRow(client: Client, info: WorkflowExecutionInfo): Promise<
   const { workflowId, runId, typedSearchAttributes: attributes, startTime } = info;
   const status = info.status.name.toLowerCase();
   const isOpen = status === 'running';
-  const image = isOpen
-    ? imageInProgress({ description: await client.workflow.getHandle(workflowId, runId).describe() })
-    : undefined;
+  const description = isOpen ? await client.workflow.getHandle(workflowId, runId).describe() : null;
   return {
     id: workflowId,
     task: attributes.get(searchAttributes.task) ?? null,
@@ -139,7 +140,8 @@ async function rolloutRow(client: Client, info: WorkflowExecutionInfo): Promise<
     status,
     outcome: attributes.get(searchAttributes.outcome) ?? null,
     reward: attributes.get(searchAttributes.reward) ?? null,
-    image: image ?? null,
+    image: (description && imageInProgress({ description })) ?? null,
+    repeated: description === null ? [] : repeatedWork({ description }),
     startedAt: startTime.toISOString(),
   };
 }
@@ -186,11 +188,17 @@ function rolloutTable(rows: readonly RolloutRow[]): string {
       row.id,
       row.task ?? '-',
       row.agent ?? '-',
-      row.outcome ?? (row.image === null ? row.status : `${row.status}: ${shortText(row.image)}`),
+      row.outcome ?? [row.status, ...doingOf(row)].join(': '),
       row.reward === null ? '-' : row.reward.toFixed(2),
       ago(row.startedAt),
     ]),
   );
+}
+
+/** Returns what an open rollout waits for, or what it does again. */
+function doingOf({ image, repeated }: RolloutRow): readonly string[] {
+  if (image !== null) return [shortText(image)];
+  return repeated.slice(0, 1).map(shortRepeatedText);
 }
 
 /** Formats what a sandbox waits for without the cluster's own words, which are too long for a table. */

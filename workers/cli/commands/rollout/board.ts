@@ -1,15 +1,18 @@
 import { meanOf } from '../../../../workflows/algorithms/mean.ts';
+import { type RepeatedWork, repeatedText } from '../../follow/repeated-work.ts';
 import { live, note, seconds } from '../../text/output.ts';
 import type { RolloutRow } from './rollout-row.ts';
 
 /** Creates the progress display of running rollouts: a line for each that has ended, and a live line about the rest. */
 export function createRolloutBoard(total: number) {
   const running = new Set<string>();
+  const repeated = new Map<string, RepeatedWork>();
   const rewards: number[] = [];
   let ended = 0;
   const redraw = (): void => {
     const mean = rewards.length === 0 ? '' : ` · mean reward ${meanOf(rewards).toFixed(2)}`;
-    live(`${ended} of ${total} ended · ${running.size} running${mean}`);
+    const again = repeated.size === 0 ? '' : `, ${repeated.size} of them after a failure`;
+    live(`${ended} of ${total} ended · ${running.size} running${again}${mean}`);
   };
   return {
     started(workflowId: string): void {
@@ -17,12 +20,22 @@ export function createRolloutBoard(total: number) {
       redraw();
     },
     finished(row: RolloutRow): void {
-      if (row.rollout !== null) running.delete(row.rollout);
+      if (row.rollout !== null) {
+        running.delete(row.rollout);
+        repeated.delete(row.rollout);
+      }
       ended += 1;
       if (row.reward !== null) rewards.push(row.reward);
       note(`${String(ended).padStart(String(total).length)}/${total}  ${line(row)}`);
       redraw();
     },
+    /** Says that a rollout does some of its work again, and why. */
+    repeats(workflowId: string, work: RepeatedWork): void {
+      repeated.set(workflowId, work);
+      note(`${' '.repeat(2 * String(total).length + 3)}${workflowId}: ${repeatedText(work)}`);
+      redraw();
+    },
+    running: (): readonly string[] => [...running],
     close(): void {
       live('');
     },

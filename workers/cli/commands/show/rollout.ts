@@ -1,6 +1,7 @@
 import { defaultPayloadConverter } from '@temporalio/common';
 import { toAtif } from '../../../../infra/report/atif.ts';
 import { showHidden } from '../../../../infra/report/hidden-characters.ts';
+import type { NetworkHost } from '../../../../infra/report/network-hosts.ts';
 import { readRollout } from '../../../../infra/report/read-rollout.ts';
 import { readTrace } from '../../../../infra/report/read-trace.ts';
 import type { Branching, RolloutDetails } from '../../../../infra/report/report-data.ts';
@@ -15,9 +16,10 @@ import { type RolloutResult, stages } from '../../../../workflows/contracts/roll
 import type { Exposure, Verdict } from '../../../../workflows/contracts/verdict.ts';
 import { type FoundWorkflow, isOpen } from '../../follow/find-workflow.ts';
 import { imageInProgress } from '../../follow/image-in-progress.ts';
+import { repeatedText, repeatedWork } from '../../follow/repeated-work.ts';
 import { workflowEnd } from '../../follow/workflow-end.ts';
 import type { StackClient } from '../../stack/stack-client.ts';
-import { counted, print, printJson, seconds, table } from '../../text/output.ts';
+import { bytes, counted, print, printJson, seconds, table } from '../../text/output.ts';
 
 /** Shows a rollout: its stage, or its stages, conversation, diff and verdict once it has ended. */
 export async function showRollout(stack: StackClient, found: FoundWorkflow, json: boolean): Promise<void> {
@@ -26,12 +28,17 @@ export async function showRollout(stack: StackClient, found: FoundWorkflow, json
     const known = await handle.query(rolloutStatusQuery);
     const status = { ...known, stage: stageInProgress(found, known.stage) };
     const image = imageInProgress(found);
-    if (json) return printJson({ id: handle.workflowId, ...status, ...(image && { image }) });
+    const repeated = repeatedWork(found);
+    if (json) return printJson({ id: handle.workflowId, ...status, ...(image && { image }), repeated });
     const host = status.host === null ? '' : ` on ${status.host}`;
     const pause = status.paused ? ', paused' : '';
-    return print(
-      `${handle.workflowId}\nrunning${pause}: ${status.stage}${host}, epoch ${status.epoch}${image ? `\n${imageProgressText(image)}` : ''}`,
-    );
+    const lines = [
+      handle.workflowId,
+      `running${pause}: ${status.stage}${host}, epoch ${status.epoch}`,
+      ...(image ? [imageProgressText(image)] : []),
+      ...repeated.map(repeatedText),
+    ];
+    return print(showHidden(lines.join('\n')));
   }
   let result: RolloutResult;
   try {
@@ -73,8 +80,27 @@ export async function showTrace(stack: StackClient, found: FoundWorkflow): Promi
   printJson(toAtif(result, await readTrace(stack.store, result.trace.trace.digest)));
 }
 
-function networkText({ requests, refused, bytesIn, bytesOut, log }: NetworkUse): string {
-  return `${requests} requests, ${refused} refused, ${bytesIn} bytes in, ${bytesOut} out; hosts in blob ${log.digest}`;
+const networkText = ({ requests, refused, bytesIn, bytesOut }: NetworkUse): string =>
+  `${counted(requests, 'request')}, ${refused} refused, ${bytes(bytesIn)} in, ${bytes(bytesOut)} out`;
+
+/** The most hosts that are listed; `--json` has all. */
+const shownHosts = 20;
+
+/** Lists the hosts that an agent and its tests asked for. */
+export function hostTable(hosts: readonly NetworkHost[]): string {
+  const rows = hosts
+    .slice(0, shownHosts)
+    .map(({ host, port, phase, decision, requests, flagged, ...moved }) => [
+      phase,
+      host === '' ? 'others' : `${host}:${port}`,
+      String(requests),
+      bytes(moved.bytesIn),
+      bytes(moved.bytesOut),
+      flagged ? `${decision}, flagged` : decision,
+    ]);
+  const more = hosts.length - rows.length;
+  const listed = table(['phase', 'host', 'requests', 'in', 'out', 'decision'], rows);
+  return more === 0 ? listed : `${listed}\nand ${more} more, which --json lists`;
 }
 
 /** Names what the agent did by host tools. */
@@ -86,7 +112,7 @@ export function hostToolLines({ trace, answer }: Pick<RolloutResult, 'trace' | '
   ];
 }
 
-function rolloutText({ result, messages, branching, crashLog, patch, testLog }: RolloutDetails): string {
+function rolloutText({ result, messages, branching, crashLog, patch, testLog, networkHosts }: RolloutDetails): string {
   const { outcome, reward, stop, failure, verdict, epochs } = result;
   const blocks = [
     [
@@ -98,6 +124,7 @@ function rolloutText({ result, messages, branching, crashLog, patch, testLog }: 
       ...hostToolLines(result),
       ...(failure === null ? [] : [`${failure.type} at ${failure.stage ?? 'start'}: ${failure.message}`]),
     ].join('\n'),
+    ...(networkHosts.length === 0 ? [] : [hostTable(networkHosts)]),
     ...(result.steps === undefined ? [] : [stepTable(result.steps)]),
     stageTable(result),
     rolloutCostText(result.cost),
