@@ -5,6 +5,7 @@ import { newestVersion } from '../harbor/task-toml.ts';
 import type { FileEntry, FileTree } from '../sandbox/files.ts';
 import { imagesBeside } from '../sandbox/service.ts';
 import { generatedImage } from './generated/generate.ts';
+import { lacksTmux } from './lacks-tmux.ts';
 
 export interface Need {
   /** The meaning of the need for the user who runs the task. */
@@ -142,7 +143,7 @@ export const needs = {
     isNeeded: ({ description }) => description.user === 'root',
   },
   'root for the tests': {
-    what: 'their tests install programs or change files of the system: [agent] user = "root"',
+    what: 'their tests install programs or change files of the system: [agent] user = "root", or terminal-bench:…?user=root',
     isNeeded: ({ description, tests }) =>
       description.user !== 'root' && scriptsOf(tests).some((script) => hasCommand(script, asRoot)),
   },
@@ -153,6 +154,10 @@ export const needs = {
   'several steps': {
     what: 'each has an agent and tests of its own, in a fresh sandbox',
     isNeeded: ({ steps }) => steps.length > 0,
+  },
+  'tmux for the solution': {
+    what: 'their solution.yaml is typed into it, and their image lacks it: no oracle can solve them until it has tmux',
+    isNeeded: lacksTmux,
   },
   'a reference solution': {
     what: 'they have none, so temper tasks validate cannot say that they can be solved',

@@ -126,6 +126,29 @@ it('says what tasks need: networks, images and solutions, and more than the host
   });
 });
 
+it('names tmux for typed solutions, where their image is known to lack it', async () => {
+  await using fixture = await createDataSetFixture();
+  const { 'solution.sh': _, ...unsolved } = terminalBench;
+  const typed = { ...unsolved, 'solution.yaml': '[{command: echo hello}]\n' };
+  const variants = {
+    lacks: typed,
+    installs: { ...typed, Dockerfile: 'FROM debian:bookworm\nRUN apt-get install -y tmux\nWORKDIR /srv\n' },
+    copies: {
+      ...typed,
+      Dockerfile: `${terminalBench.Dockerfile}COPY set-up.sh /\n`,
+      'set-up.sh': 'apt-get install tmux\n',
+    },
+    unknown: { ...typed, Dockerfile: 'FROM ghcr.io/laude-institute/t-bench/ubuntu-24-04:latest\nWORKDIR /srv\n' },
+    named: { ...typed, 'docker-compose.yaml': 'services: {client: {image: "python:3.12"}}\n' },
+    script: terminalBench,
+  };
+  for (const [name, files] of Object.entries(variants))
+    for (const [path, text] of Object.entries(files)) await fixture.write(`tb/${name}/${path}`, text);
+  const { usable, needs } = await checked(fixture, `terminal-bench:${fixture.root}/tb`);
+  const { count, example } = needs.find(({ need }) => need === 'tmux for the solution') ?? {};
+  assert.deepEqual([usable, count, example], [6, 2, 'lacks']);
+});
+
 it('says which tasks need an agent that calls host tools, or an environment, and which collect what the agent left', () => {
   const files = {
     'task.toml': '[environment]\ndocker_image = "any"\n',

@@ -34,7 +34,14 @@ it('check prints why tasks of a set are refused, and fails', async () => {
   const { code, stdout, stderr } = await temper('check', 'swe-bench:./rows.jsonl');
   assert.equal(code, 1);
   assert.match(stdout, /^2 tasks: 1 can run here; 1 is refused\n1 image;/);
-  assert.match(stdout, /\n +1 +repo: expected a repository, such as "owner\/name" +7 +bad\n/);
+  assert.match(
+    stdout,
+    /\n\nrefused, because\n +1 +repo: expected a repository, such as "owner\/name"\n +got 7; for example bad\n/,
+  );
+  assert.ok(
+    stdout.split('\n').every((line) => line.length <= 100),
+    stdout,
+  );
   assert.match(stderr, /1 task of .* cannot be used/);
 });
 

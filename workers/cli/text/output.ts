@@ -61,6 +61,40 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
   return [line(head), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n');
 }
 
+/** The columns of a page, where stdout is no terminal. */
+const pageWidth = 100;
+const narrowest = 60;
+
+/** Formats counted things one below the other, each with lines about it, as wide as the terminal. */
+export function countedList(
+  title: string,
+  items: readonly { readonly count: number; readonly what: string; readonly about: readonly string[] }[],
+  columns = process.stdout.columns ?? pageWidth,
+): string {
+  const margin = Math.max(...items.map(({ count }) => String(count).length)) + 4;
+  const width = Math.max(narrowest, columns) - margin;
+  const lines = items.flatMap(({ count, what, about }) => {
+    const [first = '', ...rest] = wrapped(what, width);
+    const more = about.flatMap((text) => wrapped(text, width - 2)).map((line) => `  ${line}`);
+    return [
+      `${String(count).padStart(margin - 2)}  ${first}`,
+      ...[...rest, ...more].map((line) => ' '.repeat(margin) + line),
+    ];
+  });
+  return [title, ...lines].join('\n');
+}
+
+/** Splits a text into lines at its spaces. A word that is longer than a line has one of its own. */
+function wrapped(text: string, width: number): readonly string[] {
+  const lines: string[] = [];
+  for (const word of text.split(/\s+/)) {
+    const last = lines.at(-1);
+    if (last === undefined || last.length + 1 + word.length > width) lines.push(word);
+    else lines[lines.length - 1] = `${last} ${word}`;
+  }
+  return lines;
+}
+
 /** Formats a number of things: `1 rollout`, `2 rollouts`. */
 export const counted = (count: number, noun: string, plural = `${noun}s`): string =>
   `${count} ${count === 1 ? noun : plural}`;

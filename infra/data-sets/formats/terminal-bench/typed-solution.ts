@@ -43,8 +43,11 @@ function withoutEnter(keys: readonly string[]): readonly string[] {
   return keys.slice(0, last + 1).map((key, index) => (index === last ? key.replace(/[\r\n]+$/, '') : key));
 }
 
+/** The line by which such a script is known. */
+export const typedMark = '# Types a solution into a terminal.';
+
 const prologue = `#!/bin/bash
-# Types a solution into a terminal.
+${typedMark}
 command -v tmux >/dev/null || { echo 'solution.yaml is typed into a terminal, for which the image lacks tmux' >&2; exit 127; }
 TMUX_TMPDIR=$(mktemp -d) || exit 1
 export TMUX_TMPDIR TERM=\${TERM:-xterm-256color}

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import type { SetCheck } from '../../../../infra/tasks/check-set.ts';
 import { type HomeOption, runningConfigOf, stackCommand } from '../../stack/command.ts';
 import { Unsuccessful } from '../../text/errors.ts';
-import { counted, live, print, printJson, table } from '../../text/output.ts';
+import { counted, countedList, live, print, printJson } from '../../text/output.ts';
 
 interface CheckOptions extends HomeOption {
   readonly json?: true;
@@ -12,8 +12,8 @@ interface CheckOptions extends HomeOption {
 
 /** Tasks that are read at once: reading a task waits for the disk. */
 const readAtOnce = 8;
-/** The longest reason in a table; `--json` has all of it. */
-const longestCell = 90;
+/** The longest values that are shown; `--json` has all of them. */
+const longestValues = 300;
 
 export function checkCommand(): Command {
   return stackCommand(
@@ -67,27 +67,37 @@ function textOf({ tasks, usable, ungranted, images, largest, refused, settings, 
     `${counted(tasks, 'task')}: ${usable} can run here${others}; ${left} ${left === 1 ? 'is' : 'are'} refused`,
     `${counted(images, 'image')}; at most ${counted(largest.cpus, 'CPU')}, ${largest.memoryMb} MB memory, ${largest.diskMb} MB disk`,
   ].join('\n');
-  const reasons = refused.map(({ count, reason, got, example }) => [
-    String(count),
-    cut(reason),
-    cut(valuesOf(got)),
-    example,
-  ]);
-  const wanting = settings.map(({ count, setting, example }) => [String(count), setting, example]);
-  const ways = graded.map(({ count, sandbox, what, example }) => [String(count), sandbox, what, example]);
-  const wanted = needs.map(({ count, need, what, example, place }) => {
-    return [String(count), need, what, place === undefined ? example : `${example} (${place})`];
-  });
-  return [
-    summary,
-    ...(reasons.length === 0 ? [] : [table(['refused', 'because', 'got', 'for example'], reasons)]),
-    ...(wanting.length === 0 ? [] : [table(['tasks', 'refused without the setting', 'for example'], wanting)]),
-    ...(ways.length === 0 ? [] : [table(['tasks', 'graded', 'by tests in', 'for example'], ways)]),
-    ...(wanted.length === 0 ? [] : [table(['tasks', 'need', 'why', 'for example'], wanted)]),
-  ].join('\n\n');
+  const reasons = refused.map(({ count, reason, got, example }) => ({
+    count,
+    what: reason,
+    about: [[...(got.length === 0 ? [] : [`got ${cut(valuesOf(got))}`]), `for example ${example}`].join('; ')],
+  }));
+  const wanting = settings.map(({ count, setting, example }) => ({
+    count,
+    what: setting,
+    about: [`for example ${example}`],
+  }));
+  const ways = graded.map(({ count, sandbox, what, example }) => ({
+    count,
+    what: sandbox,
+    about: [`${what}; for example ${example}`],
+  }));
+  const wanted = needs.map(({ count, need, what, example, place }) => ({
+    count,
+    what: need,
+    about: [`${what}; for example ${example}${place === undefined ? '' : ` (${place})`}`],
+  }));
+  const lists = [
+    ['refused, because', reasons],
+    ['refused when they start, without the setting', wanting],
+    ['graded by tests in', ways],
+    ['need', wanted],
+  ] as const;
+  const shown = lists.flatMap(([title, items]) => (items.length === 0 ? [] : [countedList(title, items)]));
+  return [summary, ...shown].join('\n\n');
 }
 
 const valuesOf = (got: SetCheck['refused'][number]['got']): string =>
   got.length === 1 ? (got[0]?.value ?? '') : got.map(({ value, count }) => `${value} (${count})`).join(', ');
 
-const cut = (text: string): string => (text.length > longestCell ? `${text.slice(0, longestCell - 1)}…` : text);
+const cut = (text: string): string => (text.length > longestValues ? `${text.slice(0, longestValues - 1)}…` : text);
