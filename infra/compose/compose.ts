@@ -108,7 +108,7 @@ function readingsOf(
     const entry = files.get(path);
     return entry === undefined ? null : new TextDecoder().decode(entry.bytes);
   };
-  // Nobody has to be able to read a file that the compose file does not need.
+  // A file that the compose file does not need may have any content.
   const names = [...text.matchAll(/\$\{?([a-z_]\w*)/gi)].map(([, name = '']) => name);
   const needsOwn = names.some((name) => !Object.hasOwn(format.variables, name));
   const variables = { ...(needsOwn && ownVariables(textOf(variablesFile), reject)), ...format.variables };

@@ -6,9 +6,9 @@ const run = promisify(execFile);
 
 /** A GPU of this machine. */
 export interface HostGpu {
-  /** Its number, by which Docker and CDI name it, too. */
+  /** The number by which Docker and CDI name it, too. */
   readonly index: number;
-  /** Its name, for example `NVIDIA H100 80GB HBM3`. */
+  /** The name, for example `NVIDIA H100 80GB HBM3`. */
   readonly name: string;
   readonly memoryMb: number;
 }

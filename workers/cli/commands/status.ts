@@ -39,7 +39,7 @@ interface RolloutRow {
   readonly reward: number | null;
   /** The wait of its sandbox for its image; null if there is none. */
   readonly image: ImageProgress | null;
-  /** Its work that is tried again after a failure. */
+  /** The work that is tried again after a failure. */
   readonly repeated: readonly RepeatedWork[];
   readonly startedAt: string;
 }
