@@ -225,7 +225,10 @@ apiVersion: v1
 kind: PersistentVolume
 metadata:
   name: {{ .root.Release.Namespace }}-{{ .pod }}
-  labels: {{ include "temper.labels" .root | nindent 4 }}
+  labels:
+    {{- include "temper.labels" .root | nindent 4 }}
+    # A volume is in no namespace, and releases of the same name may be in several.
+    temper.namespace: {{ .root.Release.Namespace }}
   annotations: { helm.sh/resource-policy: keep }
 spec:
   capacity: { storage: {{ .storage.size }} }
