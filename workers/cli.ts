@@ -3,7 +3,7 @@ import { CommanderError } from 'commander';
 import { readConfig } from '../infra/settings/config.ts';
 import { buildProgram } from './cli/program.ts';
 import { describeError, exitCodeOf, exitCodes, interruptOr } from './cli/text/errors.ts';
-import { note } from './cli/text/output.ts';
+import { live, note } from './cli/text/output.ts';
 
 /** Time for pending output. After it the program exits, even if a library has left a handle open. */
 const flushMs = 2_000;
@@ -24,6 +24,8 @@ async function runCli(args: readonly string[]): Promise<number> {
     await program.parseAsync(args, { from: 'user' });
     return 0;
   } catch (error) {
+    // The line about what was in progress must not stay below the error.
+    live('');
     if (error instanceof CommanderError) return reportCommanderError(error, args);
     const reported = interruptOr(error);
     note(`temper: ${describeError(reported, showsStackTraces())}`);

@@ -210,7 +210,8 @@ describe('temper eval', () => {
       '--detach',
     );
     assert.equal(stdout, 'later\n');
-    assert.equal((await temper.run('pause', 'later', '--reason', 'lunch')).code, 0);
+    const pause = await temper.run('pause', 'later', '--reason', 'lunch', '--json');
+    assert.deepEqual(JSON.parse(pause.stdout), { id: 'later', kind: 'evaluationSweep', paused: true }, pause.stderr);
     const paused = await temper.run('eval', 'show', 'later');
     assert.match(paused.stdout, /paused · 0 of 2 attempts ended .*\npaused: lunch/);
     assert.equal((await temper.run('resume', 'later')).code, 0);

@@ -91,7 +91,8 @@ describe('the commands on a run', () => {
     assert.equal((await temper.run('pause', 'third', '--reason', 'new engine')).code, 0);
     await until(async () => (await phaseOf('third')) === 'paused');
     assert.match((await temper.run('show', 'third')).stdout, /new engine/);
-    assert.equal((await temper.run('resume', 'third')).code, 0);
+    const resumed = await temper.run('resume', 'third', '--json');
+    assert.deepEqual(JSON.parse(resumed.stdout), { id: 'third', kind: 'trainingRun', paused: false }, resumed.stderr);
     await until(async () => (await phaseOf('third')) !== 'paused');
     const ended = await temper.run('cancel', 'third');
     assert.deepEqual([ended.code, ended.stdout.trim()], [0, 'third has ended (cancelled)'], ended.stderr);

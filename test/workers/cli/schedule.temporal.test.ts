@@ -60,7 +60,8 @@ describe('temper schedule', () => {
 
   it('stores overlap policy, catch-up window and jitter', async () => {
     const args = ['--every', '6h', '--overlap', 'buffer-one', '--catch-up', '10m', '--jitter', '90s'];
-    assert.equal((await create('often', ...args)).code, 0);
+    const { stdout } = await create('often', ...args, '--json');
+    assert.deepEqual(JSON.parse(stdout), { id: 'often', when: 'every 6h', paused: false });
     const { policies, spec } = await stack.server.client.schedule.getHandle('often').describe();
     assert.deepEqual([policies.overlap, policies.catchupWindow, spec.jitter], ['BUFFER_ONE', 600_000, 90_000]);
     assert.deepEqual(
@@ -70,7 +71,8 @@ describe('temper schedule', () => {
   });
 
   it('pauses, resumes and deletes its own schedules, and refuses any other', async () => {
-    assert.equal((await temper.run('schedule', 'pause', 'often', '--reason', 'budget')).code, 0);
+    const pause = await temper.run('schedule', 'pause', 'often', '--reason', 'budget', '--json');
+    assert.deepEqual(JSON.parse(pause.stdout), { id: 'often', paused: true }, pause.stderr);
     const paused = await until(async () => (await listed()).find(({ id, paused }) => id === 'often' && paused) ?? null);
     assert.deepEqual([paused.note, paused.next], ['budget', null]);
     assert.equal((await temper.run('schedule', 'resume', 'often')).code, 0);

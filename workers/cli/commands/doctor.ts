@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { type JsonOption, runningConfigOf, stackCommand } from '../stack/command.ts';
 import { Unsuccessful } from '../text/errors.ts';
-import { print, printJson } from '../text/output.ts';
+import { live, print, printJson } from '../text/output.ts';
 import type { Check, RunChecks } from './doctor/checks.ts';
 
 interface DoctorOptions extends JsonOption {
@@ -11,19 +11,19 @@ interface DoctorOptions extends JsonOption {
 
 const marks = { ok: '✓', warn: '!', missing: '✗' } as const satisfies Record<Check['state'], string>;
 
-/** All checks, in the order of the report. */
-const subjects: readonly (() => Promise<RunChecks>)[] = [
-  async () => (await import('./doctor/machine.ts')).checkMachine,
-  async () => (await import('./doctor/checks.ts')).checkKeyFiles,
-  async () => (await import('./doctor/store.ts')).checkStore,
-  async () => (await import('./doctor/sizes.ts')).checkSizes,
-  async () => (await import('./doctor/sandboxes.ts')).checkSandboxes,
-  async () => (await import('./doctor/checks.ts')).checkAgents,
-  async () => (await import('./doctor/temporal.ts')).checkTemporal,
-  async () => (await import('./doctor/stack.ts')).checkStack,
-  async () => (await import('./doctor/hosts.ts')).checkHosts,
-  async () => (await import('./doctor/checks.ts')).checkModel,
-];
+/** The checks of each subject, in the order of the report. */
+const subjects: Readonly<Record<string, () => Promise<RunChecks>>> = {
+  'this machine': async () => (await import('./doctor/machine.ts')).checkMachine,
+  'files with secrets': async () => (await import('./doctor/checks.ts')).checkKeyFiles,
+  'the store': async () => (await import('./doctor/store.ts')).checkStore,
+  'what the stack keeps': async () => (await import('./doctor/sizes.ts')).checkSizes,
+  sandboxes: async () => (await import('./doctor/sandboxes.ts')).checkSandboxes,
+  agents: async () => (await import('./doctor/checks.ts')).checkAgents,
+  Temporal: async () => (await import('./doctor/temporal.ts')).checkTemporal,
+  'the processes of the stack': async () => (await import('./doctor/stack.ts')).checkStack,
+  hosts: async () => (await import('./doctor/hosts.ts')).checkHosts,
+  'the model': async () => (await import('./doctor/checks.ts')).checkModel,
+};
 
 export function doctorCommand(): Command {
   return stackCommand(
@@ -43,7 +43,8 @@ export function doctorCommand(): Command {
 async function doctor(options: DoctorOptions): Promise<void> {
   const config = await runningConfigOf(options);
   const missing: string[] = [];
-  for (const load of subjects) {
+  for (const [subject, load] of Object.entries(subjects)) {
+    live(`checking ${subject}`);
     const check = await load();
     for await (const result of check(config, { register: options.register === true, model: options.model })) {
       if (options.json) printJson(result);
@@ -51,6 +52,7 @@ async function doctor(options: DoctorOptions): Promise<void> {
       if (result.state === 'missing') missing.push(result.name);
     }
   }
+  live('');
   if (missing.length > 0) throw new Unsuccessful(`missing: ${missing.join(', ')}`);
 }
 

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { Command, Option } from 'commander';
 import { type PackagedAgent, packagedAgents } from '../../../infra/agents/packages.ts';
 import { onInterrupt } from '../follow/interrupt.ts';
-import { configOf, type HomeOption, stackCommand, wholeNumber } from '../stack/command.ts';
+import { configOf, type JsonOption, stackCommand, wholeNumber } from '../stack/command.ts';
 import { Interrupted, UsageError } from '../text/errors.ts';
-import { live, note, print } from '../text/output.ts';
+import { live, note, print, printJson } from '../text/output.ts';
 
-interface TemplateOptions extends HomeOption {
+interface TemplateOptions extends JsonOption {
   readonly agent?: readonly PackagedAgent[];
   readonly cpus: number;
   readonly memoryMb: number;
@@ -26,6 +26,7 @@ export function e2bCommand(): Command {
     .option('--cpus <n>', "CPUs of the template's sandboxes", wholeNumber(1, 128), 2)
     .option('--memory-mb <n>', "memory of the template's sandboxes", wholeNumber(128, 1_048_576), 4_096)
     .option('--name <name>', 'name of the template (default: the one by which rollouts look for it)')
+    .option('--json', 'print one JSON object to stdout')
     .action(buildOne);
   return new Command('e2b').description('Prepares an E2B server.').addCommand(template);
 }
@@ -46,7 +47,8 @@ async function buildOne(image: string, options: TemplateOptions): Promise<void> 
     const size = { cpus: options.cpus, memoryMb: options.memoryMb };
     live('');
     await buildTemplate(e2b, { name, image, programs, ...size }, note, interrupt.signal);
-    print(`template ${name} is ready`);
+    if (options.json) printJson({ template: name, image, ...size });
+    else print(`template ${name} is ready`);
   } catch (error) {
     throw interrupt.signal.aborted ? new Interrupted('interrupted; run the same command again') : error;
   } finally {

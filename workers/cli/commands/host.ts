@@ -15,6 +15,7 @@ export function hostCommand(): Command {
     'Lists the hosts of a stack: state, slots, kinds of sandboxes, version and last sign of life.',
     'temper host list',
   )
+    .alias('ls')
     .option('--json', 'print one JSON array to stdout')
     .action(listHosts);
   const drain = stackCommand(

@@ -1,15 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { pauseSignal, resumeSignal } from '../../../workflows/contracts/messages.ts';
-import type { WorkflowKind } from '../follow/find-workflow.ts';
+import type { FoundWorkflow, WorkflowKind } from '../follow/find-workflow.ts';
 import { onOpenWorkflow } from '../follow/open-workflow.ts';
-import { type HomeOption, stackCommand } from '../stack/command.ts';
+import { type JsonOption, stackCommand } from '../stack/command.ts';
 import { Unsuccessful } from '../text/errors.ts';
-import { note, print } from '../text/output.ts';
+import { note, print, printJson } from '../text/output.ts';
 
 /** Kinds of workflow that these commands work on; a training step ends too soon to be worth a pause. */
 const kinds: readonly WorkflowKind[] = ['trainingRun', 'evaluationSweep', 'regrade', 'group', 'rollout'];
 const idHelp = 'workflow id of a run, sweep, regrade, group or rollout';
+const jsonHelp = 'print one JSON object to stdout';
 const cleanUpMs = 120_000;
 
 export function pauseCommand(): Command {
@@ -20,10 +21,12 @@ export function pauseCommand(): Command {
   )
     .argument('<id>', idHelp)
     .option('--reason <text>', 'shown by temper show and in the Temporal UI')
-    .action((id: string, options: HomeOption & { readonly reason?: string }) =>
-      onOpenWorkflow(options, id, kinds, async ({ handle }) => {
+    .option('--json', jsonHelp)
+    .action((id: string, options: JsonOption & { readonly reason?: string }) =>
+      onOpenWorkflow(options, id, kinds, async ({ handle, kind }) => {
         await handle.signal(pauseSignal, options.reason);
-        print(`paused ${id}; resume it with \`temper resume ${id}\``);
+        if (options.json) printJson({ id, kind, paused: true });
+        else print(`paused ${id}; resume it with \`temper resume ${id}\``);
       }),
     );
 }
@@ -31,10 +34,12 @@ export function pauseCommand(): Command {
 export function resumeCommand(): Command {
   return stackCommand('resume', 'Resumes a paused run, sweep, regrade or rollout.', 'temper resume my-run')
     .argument('<id>', idHelp)
-    .action((id: string, options: HomeOption) =>
-      onOpenWorkflow(options, id, kinds, async ({ handle }) => {
+    .option('--json', jsonHelp)
+    .action((id: string, options: JsonOption) =>
+      onOpenWorkflow(options, id, kinds, async ({ handle, kind }) => {
         await handle.signal(resumeSignal);
-        print(`resumed ${id}`);
+        if (options.json) printJson({ id, kind, paused: false });
+        else print(`resumed ${id}`);
       }),
     );
 }
@@ -47,19 +52,30 @@ export function cancelCommand(): Command {
   )
     .argument('<id>', idHelp)
     .option('--no-wait', 'return at once instead of waiting for the clean-up')
-    .action((id: string, options: HomeOption & { readonly wait: boolean }) =>
-      onOpenWorkflow(options, id, kinds, async ({ handle }) => {
-        await handle.cancel();
-        if (!options.wait) return print(`requested the cancellation of ${id}`);
-        note(`cancelling ${id}; waiting for its clean-up`);
-        if (!(await endsInTime(handle.result()))) {
-          throw new Unsuccessful(
-            `${id} has not ended within ${cleanUpMs / 1000} s; its clean-up continues: see \`temper show ${id}\`, and run \`temper doctor\` to find missing workers`,
-          );
-        }
-        print(`${id} has ended (${(await handle.describe()).status.name.toLowerCase()})`);
-      }),
+    .option('--json', jsonHelp)
+    .action((id: string, options: CancelOptions) =>
+      onOpenWorkflow(options, id, kinds, (found) => cancel(found, options)),
     );
+}
+
+interface CancelOptions extends JsonOption {
+  readonly wait: boolean;
+}
+
+async function cancel({ handle, kind }: FoundWorkflow, options: CancelOptions): Promise<void> {
+  const id = handle.workflowId;
+  await handle.cancel();
+  if (options.wait) {
+    note(`cancelling ${id}; waiting for its clean-up`);
+    if (!(await endsInTime(handle.result()))) {
+      throw new Unsuccessful(
+        `${id} has not ended within ${cleanUpMs / 1000} s; its clean-up continues: see \`temper show ${id}\`, and run \`temper doctor\` to find missing workers`,
+      );
+    }
+  }
+  const status = (await handle.describe()).status.name.toLowerCase();
+  if (options.json) printJson({ id, kind, status });
+  else print(options.wait ? `${id} has ended (${status})` : `requested the cancellation of ${id}`);
 }
 
 async function endsInTime(result: Promise<unknown>): Promise<boolean> {

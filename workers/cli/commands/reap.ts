@@ -4,7 +4,7 @@ import type { reaper } from '../../../workflows/index.ts';
 import type { ReaperResult } from '../../../workflows/reaper.ts';
 import { type JsonOption, stackCommand } from '../stack/command.ts';
 import { onStack } from '../stack/on-stack.ts';
-import { counted, print, printJson } from '../text/output.ts';
+import { counted, live, print, printJson } from '../text/output.ts';
 
 interface ReapOptions extends JsonOption {
   readonly host?: string;
@@ -30,6 +30,7 @@ async function reap(options: ReapOptions): Promise<void> {
         `no host worker runs for the host ${host}; start it with \`temper up\`, or correct --host or TEMPER_HOST`,
       );
     }
+    live(`looking for what dead rollouts left on ${host}`);
     const result = await client.workflow.execute<typeof reaper>('reaper', {
       workflowId: `temper-reap-${host}`,
       taskQueue: controlQueue,
@@ -37,6 +38,7 @@ async function reap(options: ReapOptions): Promise<void> {
       workflowIdConflictPolicy: 'USE_EXISTING',
       staticSummary: `removes what dead rollouts left on ${host}`,
     });
+    live('');
     if (options.json) printJson(result);
     else print(reapText(result));
   });

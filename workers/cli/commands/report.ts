@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { type JsonOption, stackCommand } from '../stack/command.ts';
 import { onStack } from '../stack/on-stack.ts';
-import { print, printJson } from '../text/output.ts';
+import { live, print, printJson } from '../text/output.ts';
 
 interface ReportOptions extends JsonOption {
   readonly out: string;
@@ -26,7 +26,8 @@ async function report(run: string, options: ReportOptions): Promise<void> {
   const { renderReport } = await import('../../../infra/report/render-report.ts');
   const { summarise } = await import('../../../infra/report/summary.ts');
   await onStack(options, async (stack) => {
-    const data = await gatherReport(stack, run, null);
+    live(`gathering the records of ${run}`);
+    const data = await gatherReport(stack, run, null).finally(() => live(''));
     const path = resolve(options.out);
     await mkdir(dirname(path), { recursive: true });
     await writeFile(path, renderReport(data));

@@ -45,7 +45,11 @@ export function rolloutCommand(): Command {
     .addOption(agentOptionsOption())
     .addOption(hostToolsOption())
     .addOption(sandboxOption().default('auto'))
-    .option('--concurrency <n>', 'rollouts that run at once (default: the capacity of this host)', wholeNumber(1, 500))
+    .option(
+      '--concurrency <n>',
+      'rollouts that run at once (default: TEMPER_CAPACITY and TEMPER_EVALUATIONS together)',
+      wholeNumber(1, 500),
+    )
     .option('--max-turns <n>', 'maximum number of model calls per rollout', wholeNumber(1, 100_000))
     .option(
       '--agent-timeout <seconds>',

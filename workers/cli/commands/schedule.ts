@@ -5,12 +5,16 @@ import { createSchedule } from './schedule/create.ts';
 import { deleteSchedule, listSchedules, pauseSchedule, resumeSchedule, triggerSchedule } from './schedule/manage.ts';
 import { withScheduleOptions } from './schedule/schedule-options.ts';
 
+const jsonHelp = 'print one JSON object to stdout';
+
 export function scheduleCommand(): Command {
   const create = stackCommand(
     'create',
     'Creates a schedule that starts evaluation sweeps at set times or after steps of a run.',
     'temper schedule create nightly --cron "0 3 * * *" --tasks generated:test/1 --count 64',
-  ).argument('<id>', 'id of the schedule, also in the Temporal UI');
+  )
+    .argument('<id>', 'id of the schedule, also in the Temporal UI')
+    .option('--json', jsonHelp);
   const list = stackCommand('list', 'Lists the schedules of sweeps.', 'temper schedule list')
     .alias('ls')
     .option('--json', 'print one JSON object per schedule to stdout')
@@ -46,4 +50,4 @@ export function scheduleCommand(): Command {
 }
 
 const named = (name: string, description: string, example: string): Command =>
-  stackCommand(name, description, example).argument('<id>', 'id of a schedule');
+  stackCommand(name, description, example).argument('<id>', 'id of a schedule').option('--json', jsonHelp);

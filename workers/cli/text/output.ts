@@ -2,7 +2,9 @@
  * Prints a result to stdout. Progress belongs on stderr, by `note` and `live`, so that a pipe receives results only.
  */
 export function print(text: string): void {
+  clearLive();
   process.stdout.write(`${text}\n`);
+  redrawLive();
 }
 
 export function printJson(value: unknown): void {
@@ -40,7 +42,7 @@ function clearLive(): void {
 }
 
 function redrawLive(): void {
-  const width = process.stderr.columns ?? 80;
+  const width = process.stderr.columns || 80; // a pseudo-terminal may have no size
   if (liveText !== '') process.stderr.write(liveText.slice(0, width - 1));
 }
 

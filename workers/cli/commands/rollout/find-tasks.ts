@@ -7,6 +7,7 @@ import { trainAllBranches } from '../../../../workflows/contracts/trace.ts';
 import type { StackClient } from '../../stack/stack-client.ts';
 import { openTaskSource } from '../../stack/task-source.ts';
 import { asUsageError } from '../../text/errors.ts';
+import { counted, live } from '../../text/output.ts';
 import { type RolloutRow, rowWithoutResult } from './rollout-row.ts';
 
 export interface FoundTasks {
@@ -26,6 +27,7 @@ export async function findTasks(
   const ready: ResolvedTask[] = [];
   const broken: RolloutRow[] = [];
   for await (const { id, pack } of withUsageErrors(tasks.scan(set))) {
+    live(`${counted(ready.length, 'task')} packed`);
     try {
       const task = await pack();
       const hostTools = hostToolsOf(agent, task, allowed);
@@ -36,6 +38,7 @@ export async function findTasks(
       broken.push(rowWithoutResult({ rollout: null, task: id, agent: agent.name, outcome: 'invalid-task', failure }));
     }
   }
+  live('');
   return { ready, broken };
 }
 

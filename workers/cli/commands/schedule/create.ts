@@ -5,13 +5,13 @@ import { searchAttributes } from '../../../../workflows/contracts/search-attribu
 import type { SweepRequest } from '../../../../workflows/contracts/sweep.ts';
 import type { evaluationSweep } from '../../../../workflows/index.ts';
 import { withTaskSet } from '../../follow/workflow-input.ts';
-import { type HomeOption, runningConfigOf } from '../../stack/command.ts';
+import { type JsonOption, runningConfigOf } from '../../stack/command.ts';
 import { UsageError } from '../../text/errors.ts';
-import { print } from '../../text/output.ts';
+import { print, printJson } from '../../text/output.ts';
 import { type SweepOptions, sweepRequestOf } from '../eval/sweep-options.ts';
 import { overlaps, parseScheduleTimes, type ScheduleTimes, type ScheduleWhen } from './schedule-options.ts';
 
-export type CreateOptions = HomeOption & SweepOptions & ScheduleWhen;
+export type CreateOptions = JsonOption & SweepOptions & ScheduleWhen;
 
 /**
  * Creates a schedule after all checks: the sweep's input here, the times by the server, which parses the cron
@@ -27,7 +27,9 @@ export async function createSchedule(id: string, options: CreateOptions): Promis
   const stack = await openStackClient(await runningConfigOf(options));
   try {
     await create(stack.client, { id, request: await withTaskSet(request, stack), options, when });
-    print(`${id}: ${when.text}${options.paused ? ', paused' : ''}`);
+    const paused = options.paused === true;
+    if (options.json) printJson({ id, when: when.text, paused });
+    else print(`${id}: ${when.text}${paused ? ', paused' : ''}`);
   } finally {
     await stack.close();
   }

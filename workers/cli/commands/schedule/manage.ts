@@ -55,28 +55,32 @@ async function rowsOf(client: Client): Promise<ScheduleRow[]> {
   return rows;
 }
 
-export const triggerSchedule = (id: string, options: HomeOption): Promise<void> =>
+export const triggerSchedule = (id: string, options: JsonOption): Promise<void> =>
   withSchedule(id, options, async (handle) => {
     await handle.trigger();
-    print(`triggered ${id}; see \`temper status\` for its sweep`);
+    if (options.json) printJson({ id, triggered: true });
+    else print(`triggered ${id}; see \`temper status\` for its sweep`);
   });
 
-export const pauseSchedule = (id: string, options: HomeOption & { readonly reason?: string }): Promise<void> =>
+export const pauseSchedule = (id: string, options: JsonOption & { readonly reason?: string }): Promise<void> =>
   withSchedule(id, options, async (handle) => {
     await handle.pause(options.reason ?? 'paused by hand');
-    print(`paused ${id}; resume it with \`temper schedule resume ${id}\``);
+    if (options.json) printJson({ id, paused: true });
+    else print(`paused ${id}; resume it with \`temper schedule resume ${id}\``);
   });
 
-export const resumeSchedule = (id: string, options: HomeOption): Promise<void> =>
+export const resumeSchedule = (id: string, options: JsonOption): Promise<void> =>
   withSchedule(id, options, async (handle) => {
     await handle.unpause('resumed by hand');
-    print(`resumed ${id}`);
+    if (options.json) printJson({ id, paused: false });
+    else print(`resumed ${id}`);
   });
 
-export const deleteSchedule = (id: string, options: HomeOption): Promise<void> =>
+export const deleteSchedule = (id: string, options: JsonOption): Promise<void> =>
   withSchedule(id, options, async (handle) => {
     await handle.delete();
-    print(`deleted ${id}`);
+    if (options.json) printJson({ id, deleted: true });
+    else print(`deleted ${id}`);
   });
 
 /** Works on a schedule of sweeps; any other schedule, such as a reaper's, is refused. */

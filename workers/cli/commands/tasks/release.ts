@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import type { Quarantined } from '../../../../infra/tasks/quarantine.ts';
-import { type HomeOption, runningConfigOf, stackCommand } from '../../stack/command.ts';
+import { type JsonOption, runningConfigOf, stackCommand } from '../../stack/command.ts';
 import { Unsuccessful } from '../../text/errors.ts';
-import { print } from '../../text/output.ts';
+import { print, printJson } from '../../text/output.ts';
 
 export function releaseCommand(): Command {
   return stackCommand(
@@ -11,10 +11,11 @@ export function releaseCommand(): Command {
     'temper tasks release generated-test-1-0',
   )
     .argument('<task>', 'id or address of the task')
+    .option('--json', 'print one JSON object to stdout')
     .action(release);
 }
 
-async function release(named: string, options: HomeOption): Promise<void> {
+async function release(named: string, options: JsonOption): Promise<void> {
   const { openSharedState } = await import('../../../../infra/store/shared-state.ts');
   const { createQuarantine } = await import('../../../../infra/tasks/quarantine.ts');
   const config = await runningConfigOf(options);
@@ -23,7 +24,8 @@ async function release(named: string, options: HomeOption): Promise<void> {
   if (released === 0) {
     throw new Unsuccessful(`${named} is not in quarantine; \`temper tasks ls SET\` shows which tasks are`);
   }
-  print(`released ${named}`);
+  if (options.json) printJson({ task: named, released });
+  else print(`released ${named}`);
 }
 
 export const sinceOf = (task: Quarantined | undefined): string | null =>

@@ -61,6 +61,7 @@ async function validate(named: string, options: ValidateOptions): Promise<void> 
     const { sandbox, repeat, again = false } = options;
     const work = { sandbox, concurrency, repeat, again, finish };
     const quarantine = createQuarantine(shared.common);
+    live('validating the first tasks');
     await validateTasks(client, tasks.scan(address), work, interrupt.signal);
     live('');
     const lost = lostImages(sandbox, config.sandbox, images);
