@@ -4,7 +4,8 @@ import type { RunStatus } from '../../../workflows/contracts/run.ts';
 import { table } from './output.ts';
 
 const factors: Readonly<Record<string, number>> = { '': 1, k: 1e3, M: 1e6, G: 1e9 };
-const form = `Expected limits like rollouts=1000,tokens=2M: of ${budgetLimits.map((limit) => limitNames[limit]).join(', ')}.`;
+const names = budgetLimits.map((limit) => limitNames[limit]).join(', ');
+const form = `Expected limits such as rollouts=1000,tokens=2M, whose names are ${names}.`;
 
 /** Parses limits of a budget, `rollouts=1000,tokens=2M,sandbox-hours=40,wall-hours=8`; `none` removes one. */
 export function parseBudget(text: string): BudgetChange {
