@@ -15,7 +15,7 @@ import { createReports } from '../shell/reports.ts';
 import { createShellSandbox } from '../shell/sandbox.ts';
 import { createCarriedChanges } from './carried-changes.ts';
 import { apiStatus, type Cluster, callApi, openCluster, orIfMissing, unmade } from './client.ts';
-import { type Connection, connect } from './connection.ts';
+import { type Connections, createConnections } from './connections.ts';
 import { describeCluster } from './describe.ts';
 import { arrivalFailure, foreignPod, justRemoved, lossOf, stillThere, tooLate } from './explain.ts';
 import { findBlock } from './find-block.ts';
@@ -57,8 +57,7 @@ class KubernetesProvider implements SandboxProvider {
   readonly #changes: PodChanges;
   readonly #progressOf: ReturnType<typeof createPodProgress>;
   readonly #refusedRoot: (task: string) => Promise<UnsupportedReason | undefined>;
-  /** The connections by the uid of their Pod. */
-  readonly #connections = new Map<string, Promise<Connection>>();
+  readonly #connections: Connections;
   /** The images' content that nodes have reported, by name. */
   readonly #contents = new Map<string, string>();
   #cluster: Promise<Cluster> | undefined;
@@ -69,6 +68,7 @@ class KubernetesProvider implements SandboxProvider {
     this.#settings = settings;
     this.#creations = createLimiter(settings.creates);
     this.#changes = createPodChanges(() => this.#open());
+    this.#connections = createConnections(() => this.#open());
     this.#progressOf = createPodProgress(() => this.#open());
     this.#refusedRoot = createRootCheck(settings, () => this.#open());
   }
@@ -144,7 +144,7 @@ class KubernetesProvider implements SandboxProvider {
 
   close = async (): Promise<void> => {
     this.#changes.close();
-    for (const uid of [...this.#connections.keys()]) this.#closeConnection(uid);
+    this.#connections.closeAll();
   };
 
   #open(): Promise<Cluster> {
@@ -248,7 +248,7 @@ class KubernetesProvider implements SandboxProvider {
     const uid = metadata?.uid;
     if (labels === undefined || spec === undefined || uid === undefined) return undefined;
     const [root, pod] = [spec.root === true, podName(name)];
-    const open = () => this.#connect(uid, pod, root);
+    const open = () => this.#connections.to({ uid, pod, root });
     const blocked = { pod, sandbox: name, root, connect: open };
     const shell = createPodShell({
       name,
@@ -267,30 +267,10 @@ class KubernetesProvider implements SandboxProvider {
     return createShellSandbox({ kind: this.kind, shell, labels, spec, reports: this.#reports.of(uid), changes });
   }
 
-  /** Returns the connection to a Pod. One that is broken is opened again. */
-  async #connect(uid: string, pod: string, root: boolean): Promise<Connection> {
-    const known = this.#connections.get(uid);
-    if (known === undefined) {
-      const opening = this.#open().then((cluster) => connect(cluster, pod, root));
-      this.#connections.set(uid, opening);
-      return opening;
-    }
-    const open = await known.catch(() => undefined);
-    if (open !== undefined && !open.isOver()) return open;
-    if (this.#connections.get(uid) === known) this.#connections.delete(uid);
-    return this.#connect(uid, pod, root);
-  }
-
   /** Drops what this process keeps for a Pod. */
   #forget(uid: string): void {
-    this.#closeConnection(uid);
+    this.#connections.close(uid);
     this.#reports.forget(uid);
-  }
-
-  #closeConnection(uid: string): void {
-    const connection = this.#connections.get(uid);
-    this.#connections.delete(uid);
-    connection?.then((open) => open.close()).catch(() => undefined);
   }
 }
 
