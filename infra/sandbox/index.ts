@@ -231,7 +231,7 @@ function refusedInMemory(
   { task, inMemory }: SandboxNeeds,
 ): UnsupportedReason | undefined {
   if (inMemory === undefined || givesTmpfs) return undefined;
-  const message = `task ${task} has directories in memory (${inMemory}), which ${kind} sandboxes do not have; use a host with Docker`;
+  const message = `task ${task} has directories in memory (${inMemory}), which ${kind} sandboxes do not have; use Docker or Kubernetes`;
   return { type: 'UnsupportedTask', message };
 }
 

@@ -58,7 +58,7 @@ export const needs = {
     isNeeded: ({ testImage }) => testImage !== null,
   },
   'directories in memory': {
-    what: 'their compose file names some (tmpfs), or a size of /dev/shm (shm_size): Docker',
+    what: 'their compose file names some (tmpfs), or a size of /dev/shm (shm_size): Docker or Kubernetes',
     isNeeded: ({ description }) => description.tmpfs !== undefined || description.sharedMemoryMb !== undefined,
   },
   'files in memory for the tests': {

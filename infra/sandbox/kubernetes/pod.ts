@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { V1Pod, V1Volume, V1VolumeMount } from '@kubernetes/client-node';
+import type { V1Pod } from '@kubernetes/client-node';
 import { SandboxFailure } from '../failure.ts';
 import { flatLabels, flatSpec, labelsOf } from '../labels.ts';
 import { requireName } from '../names.ts';
@@ -8,6 +8,7 @@ import { keeperId, uidOf } from '../shell/accounts.ts';
 import { keeperDirectory } from '../shell/scripts.ts';
 import { drop, idle, keeperCapabilities, programsDirectory, readyFile } from './keeper/program.ts';
 import type { KubernetesSettings } from './settings.ts';
+import { memoryDirectories, volumesOf } from './volumes.ts';
 import { witnessContainer } from './witness.ts';
 
 /** The container of a sandbox's Pod. */
@@ -19,7 +20,6 @@ export const nameAnnotation = 'temper.name';
 
 /** Memory on top of the sandbox's own limit, for the keeper, one for each process that is connected. */
 const keeperMemoryMb = 128;
-const keeperFilesMb = 256;
 /** The part of the cluster's disk limit that is not the sandbox's own: it ends a Pod only where temper's own check fails. */
 const spareDiskMb = 1_024;
 const diskFactor = 2;
@@ -66,7 +66,7 @@ export function describePod(
 ): V1Pod {
   const { name, labels, image } = spec;
   const lifeSec = Math.ceil((labels.expiresAtMs - Date.now()) / 1000) + spareLifeSec;
-  const { volumes, volumeMounts } = volumesOf(settings.programs);
+  const { volumes, volumeMounts } = volumesOf(settings.programs, spec);
   const { runtimeClass, nodeSelector } = settings;
   return {
     metadata: {
@@ -122,17 +122,6 @@ function resourcesOf({ cpus, memoryMb, diskMb }: SandboxSpec, share: number) {
   return { limits: amounts(1, diskMb * diskFactor + spareDiskMb), requests: amounts(share, diskMb) };
 }
 
-function volumesOf(programs: string) {
-  const image = { name: 'programs', image: { reference: programs, pullPolicy: 'IfNotPresent' } };
-  const files = { name: 'keeper', emptyDir: { medium: 'Memory', sizeLimit: `${keeperFilesMb}Mi` } };
-  const volumes: V1Volume[] = [image, files];
-  const volumeMounts: V1VolumeMount[] = [
-    { name: image.name, mountPath: programsDirectory, readOnly: true },
-    { name: files.name, mountPath: keeperDirectory },
-  ];
-  return { volumes, volumeMounts };
-}
-
 /** Returns the place of each program that a sandbox asks for in the image that has them all, and the path that leads there. */
 const linksOf = ({ mounts }: SandboxSpec): readonly string[] =>
   mounts.flatMap(({ program, source, target }) => {
@@ -153,8 +142,8 @@ export const lacksProgram = 65;
 /**
  * Sets the sandbox up as root, before anything else runs in it, and then keeps it alive under the keeper's uid. $1 the agent's
  * uid, $2 the working directory, $3 the keeper's directory, $4 the ready file, $5 the keeper's uid, $6 the number of words
- * after it that are programs and their links, the rest: the program that drops capabilities. It ends with a failure, since the
- * cluster counts a Pod that ends well as completed, even one it evicts.
+ * after it that are programs and their links, the same for directories in memory, the rest: the program that drops capabilities.
+ * It ends with a failure, since the cluster counts a Pod that ends well as completed, even one it evicts.
  */
 const setUp = `${start('/home/agent')}
 chown -R -h "$agent:$agent" "$workdir" /logs/agent /home/agent
@@ -183,7 +172,10 @@ exec "$@" --ruid="$id" --euid=${unreachableId} --rgid="$id" --egid=${unreachable
   --inh-caps=-all,+setpcap --ambient-caps=-all,+setpcap ${idle.join(' ')}
 `;
 
-/** Returns the beginning of both: the links to programs, and the directories of every sandbox and a further one. */
+/**
+ * Returns the beginning of both: the links to programs, the directories in memory, in which every account may write, and the
+ * directories of every sandbox and a further one.
+ */
 function start(further: string): string {
   return `
 set -e
@@ -193,6 +185,8 @@ while [ "$words" -gt 0 ]; do
   ln -sfn "$1" "$2"
   words=$((words - 2)); shift 2
 done
+words=$1; shift
+while [ "$words" -gt 0 ]; do chmod 1777 "$1"; words=$((words - 1)); shift; done
 mkdir -p "$workdir" /tests /logs/verifier /logs/agent ${further}
 chmod 700 /tests /logs/verifier; chmod 755 /logs`;
 }
@@ -203,7 +197,8 @@ function setUpArguments(spec: SandboxSpec): readonly string[] {
     const text = `expected an absolute working directory without "..", got ${JSON.stringify(workdir)}`;
     throw new SandboxFailure('UnsupportedTask', text);
   }
-  const links = linksOf(spec);
   const files = [workdir, keeperDirectory, readyFile];
-  return [String(uidOf(name, 'agent')), ...files, String(keeperId), String(links.length), ...links, ...drop];
+  const lists = [linksOf(spec), [...memoryDirectories(spec).keys()]];
+  const counted = lists.flatMap((words) => [String(words.length), ...words]);
+  return [String(uidOf(name, 'agent')), ...files, String(keeperId), ...counted, ...drop];
 }

@@ -26,6 +26,7 @@ import { ensureNoNetwork } from './rights.ts';
 import { createRootCheck } from './root-check.ts';
 import { defaultKubernetesSettings, type KubernetesOptions, type KubernetesSettings } from './settings.ts';
 import { createPodShell } from './shell.ts';
+import { memoryPaths } from './volumes.ts';
 
 export interface KubernetesProviderOptions extends KubernetesOptions {
   readonly stack: string;
@@ -48,6 +49,7 @@ class KubernetesProvider implements SandboxProvider {
   readonly programs = 'image';
   readonly sharesProcesses = true;
   readonly givesRoot = true;
+  readonly givesTmpfs = true;
   readonly carriesChanges = true;
   readonly channels = ['stream'] as const;
   readonly #stack: string;
@@ -242,7 +244,8 @@ class KubernetesProvider implements SandboxProvider {
     return pod && labels?.stack === this.#stack && sandboxName(pod) === name ? pod : undefined;
   }
 
-  #sandboxOf({ metadata }: V1Pod, name: string): Sandbox | undefined {
+  #sandboxOf(found: V1Pod, name: string): Sandbox | undefined {
+    const { metadata } = found;
     const labels = labelsOf(metadata?.annotations ?? {});
     const spec = storedSpecOf(metadata?.annotations ?? {});
     const uid = metadata?.uid;
@@ -253,6 +256,7 @@ class KubernetesProvider implements SandboxProvider {
     const shell = createPodShell({
       name,
       workdir: spec.workdir,
+      inMemory: memoryPaths(found),
       root,
       connect: open,
       findBlock: async (cause) => findBlock({ ...blocked, cluster: await this.#open() }, cause),

@@ -2,6 +2,7 @@ import { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { createHeadBuffer } from '../../process/head-buffer.ts';
+import { isWithinAny } from '../changes.ts';
 import { SandboxFailure } from '../failure.ts';
 import type { Account } from '../sandbox.ts';
 import { type Role, rootUid, uidOf } from '../shell/accounts.ts';
@@ -46,8 +47,9 @@ interface RunLimits {
 export interface PodAccess {
   /** The name of the sandbox. */
   readonly name: string;
-  /** The directories that the two accounts write to. */
   readonly workdir: string;
+  /** The directories in memory, which take no disk. */
+  readonly inMemory: readonly string[];
   connect(): Promise<Connection>;
   /** Explains why the Pod no longer runs; undefined if it runs. */
   findLoss(): Promise<SandboxFailure | undefined>;
@@ -137,9 +139,11 @@ class PodShell implements Shell {
 
   async writtenBytes(): Promise<number> {
     const signal = new AbortController().signal;
+    const { workdir, inMemory } = this.#pod;
+    const onDisk = (paths: readonly string[]) => paths.filter((path) => !isWithinAny(path, inMemory));
     const parts = await Promise.all([
-      this.run({ role: 'agent', text: measure, args: [this.#pod.workdir, '/home/agent', '/tmp', '/var/tmp'] }, signal),
-      this.run({ role: 'grader', text: measure, args: ['/tests', '/logs', '/root', '/solution'] }, signal),
+      this.run({ role: 'agent', text: measure, args: onDisk([workdir, '/home/agent', '/tmp', '/var/tmp']) }, signal),
+      this.run({ role: 'grader', text: measure, args: onDisk(['/tests', '/logs', '/root', '/solution']) }, signal),
     ]);
     return parts.reduce((sum, { stdout }) => sum + (Number.parseInt(String(stdout), 10) || 0) * 1024, 0);
   }

@@ -52,6 +52,5 @@ export const needsHosts: Refused = {
 
 export const needsMemoryDirectories: Refused = {
   local:
-    /has directories in memory \(\/dev\/shm of 128 MB, \/tmp, \/cache\), which local sandboxes do not have; use a host/,
-  kubernetes: /has directories in memory \(.*\/cache\), which kubernetes sandboxes do not have; use a host with Docker/,
+    /has directories in memory \(\/dev\/shm of 128 MB, \/tmp, \/cache\), which local sandboxes do not have; use Docker/,
 };

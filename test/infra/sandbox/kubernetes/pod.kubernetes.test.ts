@@ -39,6 +39,37 @@ describe('a kubernetes sandbox, seen from the cluster', { concurrency: 4 }, asyn
     await provider.remove(sandbox.name);
   });
 
+  for (const [whose, rights] of [
+    ['without rights', {}],
+    ['that is root', { root: true }],
+  ] as const) {
+    it(`gives an agent ${whose} directories in memory, where every account may write and run programs`, async () => {
+      const name = `in-memory-${rights.root ? 'root' : 'agent'}`;
+      const tmpfs = [
+        { path: '/cache', sizeMb: 4 },
+        { path: '/tmp', sizeMb: 256 },
+      ];
+      const sandbox = await make(name, { ...rights, tmpfs, sharedMemoryMb: 128 });
+      const run = async (account: 'agent' | 'grader', script: string): Promise<string> => {
+        const { stdout, stderr } = await sandbox.exec({ ...foreground, account, argv: sh(script) }, signal);
+        return `${stdout}${stderr}`;
+      };
+      const found =
+        'for d in /cache /tmp /dev/shm; do stat -f -c %T $d; stat -c "%a %u" $d; df -m --output=size $d | tail -n 1; done';
+      const expected = ['4', '256', '128'].flatMap((size) => ['tmpfs', '1777', '0', size]);
+      assert.deepEqual((await run('agent', found)).trim().split(/\s+/), expected);
+      const program = 'printf "#!/bin/sh\necho runs" >/cache/$0 && chmod +x /cache/$0 && /cache/$0';
+      for (const account of ['agent', 'grader'] as const) {
+        assert.equal(await run(account, program.replaceAll('$0', account)), 'runs\n');
+      }
+      assert.match(await run('agent', 'head -c 5M /dev/zero >/cache/full'), /No space left/);
+      // Twice the limit of the disk fits into memory, and takes no disk.
+      await run('agent', 'for n in 1 2 3 4; do head -c 32M /dev/zero >/tmp/$n; done');
+      assert.ok((await sandbox.diskUsage()).usedMb < 16);
+      await provider.remove(name);
+    });
+  }
+
   it('is watched until it runs and until it is gone, and hardly read', async () => {
     const proxy = await startApiProxy(config);
     const { KUBECONFIG } = process.env;
