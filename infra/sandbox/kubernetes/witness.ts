@@ -1,5 +1,5 @@
 import type { V1Container, V1VolumeMount } from '@kubernetes/client-node';
-import { idle, node, programsDirectory } from './keeper/program.ts';
+import { drop, idle, node, programsDirectory } from './keeper/program.ts';
 
 /** The container that shows whether the cluster can start commands. */
 export const witness = 'witness';
@@ -40,3 +40,6 @@ export function describeWitness(mounts: readonly V1VolumeMount[], programs: stri
 
 /** The command that shows that the cluster can start one. */
 export const sign: readonly string[] = [...node, '--version'];
+
+/** The same in another sandbox, with as little of its memory as possible. */
+export const smallSign: readonly string[] = [...drop, '--version'];

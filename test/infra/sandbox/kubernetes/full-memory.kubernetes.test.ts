@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
 import { SandboxFailure, wasEndedInside } from '../../../../infra/sandbox/failure.ts';
 import { createKubernetesProvider } from '../../../../infra/sandbox/kubernetes/provider.ts';
-import type { Sandbox, SandboxSpec } from '../../../../infra/sandbox/sandbox.ts';
+import type { Sandbox, SandboxProvider, SandboxSpec } from '../../../../infra/sandbox/sandbox.ts';
 import { drain } from '../../../../infra/sandbox/tar-entries.ts';
 import { programsImage, taskImage } from '../../../helpers/kubernetes/cluster.ts';
 import { openTestCluster, testNamespace } from '../../../helpers/kubernetes/namespace.ts';
@@ -51,14 +51,18 @@ describe('a kubernetes sandbox whose agent fills its memory', { concurrency: 3 }
   const namespace = await testNamespace('full');
   const { core } = openTestCluster();
   const stack = `full-${process.pid}`;
-  const provider = createKubernetesProvider({ stack, namespace, programs: programsImage, requests: 0.01 });
-  after(() => provider.close());
-  const make = (name: string): Promise<Sandbox> => {
+  const openIn = (within: string): SandboxProvider => {
+    const opened = createKubernetesProvider({ stack, namespace: within, programs: programsImage, requests: 0.01 });
+    after(() => opened.close());
+    return opened;
+  };
+  const provider = openIn(namespace);
+  const make = (name: string, by = provider): Promise<Sandbox> => {
     const expiresAtMs = Date.now() + 600_000;
     const labels = { stack, run: 'run', rollout: name, epoch: 1, purpose: 'agent', expiresAtMs } as const;
     const limits = { cpus: 1, memoryMb: 128, diskMb: 64, pids: 64 };
     const spec: SandboxSpec = { name, image: taskImage, labels, ...limits, workdir: '/workspace', mounts: [] };
-    return provider.ensure(spec, signal);
+    return by.ensure(spec, signal);
   };
   const podsOf = async (rollout: string): Promise<number> => {
     const labelSelector = `temper.rollout=${rollout}`;
@@ -90,6 +94,18 @@ describe('a kubernetes sandbox whose agent fills its memory', { concurrency: 3 }
       await until(async () => (await podsOf(sandbox.name)) === 1);
     });
   }
+
+  it('counts it so by a command in another sandbox, where a quota leaves no room for a witness', async () => {
+    const tight = await testNamespace('tight');
+    const spec = { hard: { pods: '2' } };
+    await core.createNamespacedResourceQuota({ namespace: tight, body: { metadata: { name: 'pods' }, spec } });
+    const inTight = openIn(tight);
+    const [sandbox] = await Promise.all([make('fills', inTight), make('neighbour', inTight)]);
+    await sandbox.changes?.note(signal);
+    await start(sandbox, fillSegments);
+    await assert.rejects(use(sandbox), wasEndedInside);
+    assert.equal((await core.listNamespacedPod({ namespace: tight })).items.length, 2);
+  });
 
   it('has the kernel end the processes of an agent before the keeper', async () => {
     const sandbox = await make('scores');
