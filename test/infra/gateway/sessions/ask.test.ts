@@ -1,20 +1,47 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { OpenSession } from '../../../../infra/gateway/control.ts';
 import { createSession } from '../../../../infra/gateway/sessions/session.ts';
 import { createToolbox } from '../../../../infra/gateway/tools/toolbox.ts';
-import type { PolicyEngines } from '../../../../infra/gateway/turns/policy-engines.ts';
 import { endlessLease } from '../../../../infra/hosts/lease.ts';
-import { createScriptedEngine, type ScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
-import { openSession, startTestGateway } from '../../../helpers/gateway/gateway.ts';
+import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
+import { createSingleEngine } from '../../../helpers/engine/single-engine.ts';
+import { openSession, startTestGateway, type TestGateway } from '../../../helpers/gateway/gateway.ts';
+
+type Encode = (text: string) => number[];
 
 const saying = () => createScriptedEngine({ script: () => ({ kind: 'say', ids: [65, 66] }) });
 const ask = (text: string) => ({ messages: [{ role: 'user', content: text }] });
 
-const contextLength = { wait: async () => 100_000, look: async () => 100_000 };
-const served = (engine: ScriptedEngine): PolicyEngines => ({
-  of: async () => ({ engine, contextLength }),
-  close: async () => {},
-});
+/** Creates a session that encodes texts in another way than its gateway, without a journal on disk. */
+function sessionOf({ model, options }: TestGateway, encode: Encode, opened: Partial<OpenSession> = {}) {
+  const session = createSession(
+    {
+      policies: createSingleEngine(saying(), 1_000),
+      upstreams: options.upstreams,
+      lease: endlessLease,
+      engineGraceMs: 1_000,
+      onTurn: () => {},
+      toolbox: createToolbox(),
+      onHostToolFailure: () => {},
+      taskFiles: async () => new Map(),
+      model: { ...model, tokens: { ...model.tokens, encode } },
+    },
+    {
+      journal: { append: async () => {}, close: async () => {} },
+      opened: { ...openSession('a.1'), ...opened },
+      records: [],
+    },
+  );
+  const asked = (text: string) =>
+    session.ask({
+      conversation: { messages: [{ role: 'user', text }], tools: [] },
+      maxTokens: null,
+      sampling: {},
+      delivery: 'whole',
+    });
+  return { session, asked };
+}
 
 describe('a request to a session', () => {
   it('replays a reply that the context cut short, also at the turn limit', async () => {
@@ -44,31 +71,7 @@ describe('a request to a session', () => {
       encoded += 1;
       return tokens.encode(text);
     };
-    const session = createSession(
-      {
-        policies: served(saying()),
-        upstreams: gateway.options.upstreams,
-        lease: endlessLease,
-        engineGraceMs: 1_000,
-        onTurn: () => {},
-        toolbox: createToolbox(),
-        onHostToolFailure: () => {},
-        taskFiles: async () => new Map(),
-        model: { ...gateway.model, tokens: { ...tokens, encode } },
-      },
-      {
-        journal: { append: async () => {}, close: async () => {} },
-        opened: { ...openSession('a.1'), maxTurns: 1 },
-        records: [],
-      },
-    );
-    const asked = (text: string) =>
-      session.ask({
-        conversation: { messages: [{ role: 'user', text }], tools: [] },
-        maxTokens: null,
-        sampling: {},
-        delivery: 'whole',
-      });
+    const { asked } = sessionOf(gateway, encode, { maxTurns: 1 });
     await (await asked('x')).result;
     const before = encoded;
     await assert.rejects(asked('y'), { kind: 'turn-limit' });
@@ -80,31 +83,7 @@ describe('a request to a session', () => {
     const { tokens } = gateway.model;
     const encode = (text: string): number[] =>
       text.includes('bug') ? assert.fail('a bug in temper') : tokens.encode(text);
-    const session = createSession(
-      {
-        policies: served(saying()),
-        upstreams: gateway.options.upstreams,
-        lease: endlessLease,
-        engineGraceMs: 1_000,
-        onTurn: () => {},
-        toolbox: createToolbox(),
-        onHostToolFailure: () => {},
-        taskFiles: async () => new Map(),
-        model: { ...gateway.model, tokens: { ...tokens, encode } },
-      },
-      {
-        journal: { append: async () => {}, close: async () => {} },
-        opened: openSession('a.1'),
-        records: [],
-      },
-    );
-    const asked = (text: string) =>
-      session.ask({
-        conversation: { messages: [{ role: 'user', text }], tools: [] },
-        maxTokens: null,
-        sampling: {},
-        delivery: 'whole',
-      });
+    const { session, asked } = sessionOf(gateway, encode);
     await assert.rejects(asked('bug'), /a bug in temper/);
     assert.deepEqual([session.failed('gateway-failure'), session.cutOff], [1, true]);
     await (await asked('x')).result;
