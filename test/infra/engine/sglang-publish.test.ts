@@ -1,23 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
 import type { EngineOptions } from '../../../infra/engine/engine.ts';
-import { promptOf } from '../../../infra/engine/prompt.ts';
 import { createSglangEngine } from '../../../infra/engine/sglang.ts';
 import { collect, failsWith } from '../../helpers/engine/engine-events.ts';
+import { plainRequest as request } from '../../helpers/engine/plain-request.ts';
 import { startScriptedServer } from '../../helpers/engine/scripted-server.ts';
 import { type SglangScript, startSglangServer } from '../../helpers/engine/sglang-server.ts';
 import { startTestGateway } from '../../helpers/gateway/gateway.ts';
 import { until } from '../../helpers/until.ts';
 
-const request = {
-  requestId: 'turn-1',
-  prompt: promptOf([1, 2]),
-  maxTokens: 4,
-  temperature: 1,
-  topP: 1,
-  topK: -1,
-  stopTokenIds: [9],
-};
 const never = new AbortController().signal;
 const ok = (json: object) => ({ status: 200, json });
 

@@ -2,24 +2,15 @@ import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
 import fc from 'fast-check';
 import type { EngineOptions, GenerateEvent } from '../../../infra/engine/engine.ts';
-import { promptOf } from '../../../infra/engine/prompt.ts';
 import { createSglangEngine } from '../../../infra/engine/sglang.ts';
 import { collect, failsWith } from '../../helpers/engine/engine-events.ts';
+import { plainRequest } from '../../helpers/engine/plain-request.ts';
 import { type Answer, startScriptedServer } from '../../helpers/engine/scripted-server.ts';
 import { type SglangScript, startSglangServer } from '../../helpers/engine/sglang-server.ts';
 import { until } from '../../helpers/until.ts';
 
 /** Test helpers take SGLang's place: test/helpers/engine/sglang-server.ts follows its source. */
-const request = {
-  requestId: 'turn-1',
-  prompt: promptOf([1, 2]),
-  maxTokens: 4,
-  temperature: 1,
-  topP: 1,
-  topK: -1,
-  seed: 7,
-  stopTokenIds: [9],
-};
+const request = { ...plainRequest, seed: 7 };
 const never = new AbortController().signal;
 
 async function engineOn(t: TestContext, script: Partial<SglangScript>, options: Partial<EngineOptions> = {}) {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
-import { promptOf } from '../../../infra/engine/prompt.ts';
 import { createVllmEngine } from '../../../infra/engine/vllm.ts';
 import { collect, failsWith } from '../../helpers/engine/engine-events.ts';
+import { plainRequest as request } from '../../helpers/engine/plain-request.ts';
 import { type Answer, startScriptedServer } from '../../helpers/engine/scripted-server.ts';
 
 type Routes = Readonly<Record<string, (body: unknown) => Answer>>;
@@ -13,15 +13,6 @@ async function engineOn(t: TestContext, routes: Routes) {
   return { server, engine: createVllmEngine({ url: server.url, model: 'base', method: 'lora' }) };
 }
 
-const request = {
-  requestId: 'turn-1',
-  prompt: promptOf([1, 2]),
-  maxTokens: 4,
-  temperature: 1,
-  topP: 1,
-  topK: -1,
-  stopTokenIds: [9],
-};
 const never = new AbortController().signal;
 
 describe('publication as an adapter', () => {

@@ -4,18 +4,10 @@ import type { EngineOptions } from '../../../infra/engine/engine.ts';
 import { extend, promptOf } from '../../../infra/engine/prompt.ts';
 import { createVllmEngine } from '../../../infra/engine/vllm.ts';
 import { collect, failsWith } from '../../helpers/engine/engine-events.ts';
+import { plainRequest as request } from '../../helpers/engine/plain-request.ts';
 import { type Answer, startScriptedServer } from '../../helpers/engine/scripted-server.ts';
 import { until } from '../../helpers/until.ts';
 
-const request = {
-  requestId: 'turn-1',
-  prompt: promptOf([1, 2]),
-  maxTokens: 4,
-  temperature: 1,
-  topP: 1,
-  topK: -1,
-  stopTokenIds: [9],
-};
 type Routes = Readonly<Record<string, (body: unknown) => Answer>>;
 
 async function engineOn(t: TestContext, routes: Routes, options: Partial<EngineOptions> = {}) {
