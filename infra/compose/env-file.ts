@@ -13,6 +13,8 @@ interface EnvFileRules {
   readonly refuse: (expected: string, got: string) => Error;
 }
 
+/** The most variables of a file, each of which may name all those before it. */
+const mostVariables = 2_000;
 const name = /[\w.[\]-]+/y;
 const escapes: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', '\\': '\\' };
 
@@ -42,6 +44,7 @@ function readQuoted(source: string, { variables, refuse }: EnvFileRules): readon
   for (let at = nextStatement(source, 0); at < source.length; at = nextStatement(source, at)) {
     const rejection = (expected: string, got: string): Error =>
       refuse(expected, `${got} in line ${source.slice(0, at).split('\n').length}`);
+    if (found.size >= mostVariables) throw rejection(`at most ${mostVariables} variables`, 'another one');
     const begin = at + (/^export[ \t]+/.exec(source.slice(at, at + 64))?.[0].length ?? 0);
     name.lastIndex = begin;
     const [key] = name.exec(source) ?? [];

@@ -19,6 +19,7 @@ export const writtenServer = z.looseObject({
   url: text.optional(),
   command: text.min(1).optional(),
   args: z.array(text).default([]),
+  headers: z.record(z.string(), text).default({}),
 });
 
 /** The name of the gateway's own server in agents' configurations. */
@@ -34,11 +35,14 @@ export function mcpServersOf(
   services: readonly string[] = [],
 ): readonly McpServer[] {
   const names = new Set([taken]);
-  return written.map(({ name, transport, url, command, args }) => {
+  return written.map(({ name, transport, url, command, args, headers }) => {
     const failed = (type: 'MalformedTask' | 'UnsupportedTask', expected: string, got: string): TemperFailure =>
       new TemperFailure(type, `task.toml: environment.mcp_servers: expected ${expected} of server ${name}, got ${got}`);
     if (names.has(name)) throw failed('MalformedTask', 'a name that no other server has', name);
     names.add(name);
+    const [header] = Object.keys(headers);
+    // Without it, its server would refuse an agent that cannot say why.
+    if (header !== undefined) throw failed('UnsupportedTask', 'no headers, which agents do not send,', header);
     if (transport === 'stdio') {
       if (command === undefined) throw failed('MalformedTask', 'the command', 'none');
       return { name, transport, command: [command, ...args] };

@@ -11,10 +11,10 @@ import { rootCapabilities } from '../shell/root-capabilities.ts';
 import { keeperDirectory } from '../shell/scripts.ts';
 import { packSkeleton } from '../shell/skeleton.ts';
 import { createOrFind } from './create-container.ts';
-import { callDaemon, daemonStatus, explainLoss } from './daemon.ts';
+import { callDaemon, daemonStatus, explainLoss, orIfMissing } from './daemon.ts';
 import { type AskedGpus, findGpus, gpuFailure } from './gpus.ts';
 import { exists, type ImageReader } from './image-facts.ts';
-import { memoryDirectories, ofSandboxLabel, ulimitsOf, volumeBinds } from './service-options.ts';
+import { memoryDirectories, ofSandboxLabel, refusedUlimits, ulimitsOf, volumeBinds } from './service-options.ts';
 
 const megabyte = 2 ** 20;
 /** Processes on top of the agent's limit, so that the keeper and the grader can always start one. */
@@ -55,11 +55,17 @@ export async function ensureContainer(
   // The only moment at which owners can be set without capabilities, and one call for all.
   const skeleton = await packSkeleton(spec, image);
   await callDaemon(() => container.putArchive(skeleton, { path: '/' }));
-  await callDaemon(() => container.start()).catch((error: unknown) => {
-    // A concurrent call for the same name has started it.
-    if (daemonStatus(error) === 304) return;
-    throw (devices.length > 0 && gpuFailure(error, spec.name)) || error;
-  });
+  try {
+    await callDaemon(() => container.start());
+  } catch (error) {
+    if (spec.ulimits !== undefined && refusedUlimits(error)) {
+      await callDaemon(() => container.remove({ force: true, v: true })).catch(orIfMissing);
+      const { ulimits: _, ...others } = spec;
+      return ensureContainer(docker, images, others, runtime);
+    }
+    // 304: a concurrent call for the same name has started it.
+    if (daemonStatus(error) !== 304) throw (devices.length > 0 && gpuFailure(error, spec.name)) || error;
+  }
   const adopt = image.hasWorkdir && !spec.root;
   return { id: info.Id, adopt, placed: !adopt };
 }

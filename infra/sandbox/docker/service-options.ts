@@ -1,4 +1,5 @@
 import type Docker from 'dockerode';
+import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import type { Ulimit } from '../../../workflows/contracts/task.ts';
 import { flatLabels } from '../labels.ts';
 import type { MemoryDirectory } from '../memory-directory.ts';
@@ -40,6 +41,9 @@ export const memoryDirectories = (directories: readonly MemoryDirectory[]): Read
 /** Describes limits of processes. */
 export const ulimitsOf = (ulimits: readonly Ulimit[]) =>
   ulimits.map(({ name, soft, hard }) => ({ Name: name, Soft: soft, Hard: hard }));
+
+/** Whether a container did not start because its daemon may not set the limits of its processes, which can be raised by few. */
+export const refusedUlimits = (error: unknown): boolean => /setting rlimit/i.test(errorMessage(error));
 
 /** A sandbox's own container, which runs. */
 export interface SandboxContainer {

@@ -18,6 +18,7 @@ import {
   type ImageHealthCheck,
   labelsBeside,
   nameBeside,
+  refusedUlimits,
   type SandboxContainer,
   serviceOptions,
 } from './service-options.ts';
@@ -136,11 +137,18 @@ async function ensureService(
   }
   if (info.State.Status !== 'created') return container;
   await place(container, service);
-  await callDaemon(() => container.start()).catch(async (error: unknown) => {
-    // A concurrent call for the same name has started it.
-    if (daemonStatus(error) === 304) return;
-    throw (await explainLoss(docker, spec.name, sandbox.id)) ?? unstartable(service, error);
-  });
+  try {
+    await callDaemon(() => container.start());
+  } catch (error) {
+    if (service.ulimits.length > 0 && refusedUlimits(error)) {
+      await callDaemon(() => container.remove({ force: true, v: true })).catch(orIfMissing);
+      return ensureService(docker, sandbox, { ...service, ulimits: [] });
+    }
+    // 304: a concurrent call for the same name has started it.
+    if (daemonStatus(error) !== 304) {
+      throw (await explainLoss(docker, spec.name, sandbox.id)) ?? unstartable(service, error);
+    }
+  }
   return container;
 }
 
@@ -172,9 +180,9 @@ async function missingDirectories(container: Docker.Container, directory: string
   return [...(await missingDirectories(container, above)), directory];
 }
 
-/** Matches the error of a runtime about a command, an account, a directory or a limit that a service cannot have. */
+/** Matches the error of a runtime about a command, an account or a directory that the image of a service lacks. */
 const lacksIt =
-  /executable file not found|no such file or directory|permission denied|exec format error|not (?:a )?directory|unable to find (?:user|group)|environment variable|error mounting|setting rlimit/i;
+  /executable file not found|no such file or directory|permission denied|exec format error|not (?:a )?directory|unable to find (?:user|group)|environment variable|error mounting/i;
 const badRequest = 400;
 
 /**

@@ -37,6 +37,11 @@ it('refuses servers elsewhere, and those without an address, a command or a name
       'UnsupportedTask',
       /an address in the sandbox itself, .* of server a, got http:\/\/mcp-server/,
     ],
+    [
+      [{ name: 'a', url: 'http://127.0.0.1/', headers: { Authorization: 'Bearer x' } }],
+      'UnsupportedTask',
+      /no headers, which agents do not send, of server a, got Authorization/,
+    ],
     [[{ name: 'a', url: 'http://127.0.0.1.evil.example/' }], 'UnsupportedTask', /an address in the sandbox itself/],
     [[{ name: 'a', url: 'http://localhost@evil.example/' }], 'UnsupportedTask', /an address in the sandbox itself/],
     [[{ name: 'a' }], 'MalformedTask', /expected the url of server a, got none/],

@@ -49,6 +49,9 @@ it('check reads a plain directory of terminal-bench tasks as such', async () => 
   for (const [path, text] of Object.entries(terminalBench)) await fixture.write(`tb/one/${path}`, text);
   const { stdout, stderr } = await temper('check', './tb', '--json');
   assert.equal(JSON.parse(stdout).set, `terminal-bench:${fixture.root}/tb`, stderr);
+  for (const [path, text] of Object.entries(terminalBench)) await fixture.write(`grouped/group/one/${path}`, text);
+  const grouped = JSON.parse((await temper('check', './grouped', '--json')).stdout);
+  assert.deepEqual([grouped.set, grouped.usable], [`terminal-bench:${fixture.root}/grouped`, 1]);
 });
 
 it('show prints what a rollout of the task would get, for people and as JSON', async () => {

@@ -1,6 +1,7 @@
 import { readdir, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { parseDataSetAddress } from '../../../infra/data-sets/address.ts';
+import { findMarked } from '../../../infra/data-sets/directories/marked-directories.ts';
 import { isDataSetFormat } from '../../../infra/data-sets/formats/index.ts';
 import { hubAccountFrom } from '../../../infra/data-sets/hub-account.ts';
 import { exists } from '../../../infra/process/exists.ts';
@@ -49,7 +50,7 @@ async function addressOf(named: string): Promise<string> {
   );
 }
 
-/** Tells the format of a directory by the file that its first task has: Harbor's, unless it is terminal-bench's. */
+/** Tells the format of a directory by the file that its first task has, also in groups: Harbor's, unless it is terminal-bench's. */
 async function formatOf(directory: string): Promise<'harbor' | 'terminal-bench'> {
   const entries = await readdir(directory, { withFileTypes: true });
   const children = entries.filter((entry) => entry.isDirectory()).map((entry) => join(directory, entry.name));
@@ -57,7 +58,8 @@ async function formatOf(directory: string): Promise<'harbor' | 'terminal-bench'>
     const [toml, yaml] = await Promise.all([exists(join(path, 'task.toml')), exists(join(path, 'task.yaml'))]);
     if (toml || yaml) return toml ? 'harbor' : 'terminal-bench';
   }
-  return 'harbor';
+  const [toml, yaml] = await Promise.all([findMarked(directory, 'task.toml'), findMarked(directory, 'task.yaml')]);
+  return toml.length === 0 && yaml.length > 0 ? 'terminal-bench' : 'harbor';
 }
 
 /** Makes the path of an address absolute, since workers have another current directory. */

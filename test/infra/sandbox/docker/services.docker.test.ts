@@ -143,6 +143,17 @@ print(open("/proc/net/dev").read().count(":"))`;
     assert.match(said, /^100\r\n200\r\nchown: .*not permitted\r\nkept\r\n\S*init\r\n$/);
   });
 
+  it('keep the limits of the daemon, where it may not set those that they or the sandbox ask for', async () => {
+    const ulimits = [{ name: 'nofile', soft: -1, hard: -1 }] as const;
+    const spec = { ...specOf('unlimited', [service('idle', { command: ['sleep', '1000'], ulimits })]), ulimits };
+    const sandbox = await provider.ensure(spec, signal);
+    assert.equal((await ran(sandbox, 'ulimit -n')).exitCode, 0);
+    const { HostConfig, State } = await docker.getContainer(`${sandbox.name}.idle`).inspect();
+    assert.deepEqual([HostConfig.Ulimits ?? [], State.Running], [[], true]);
+    const again = await createDockerProvider({ stack }).ensure(spec, signal);
+    assert.equal((await ran(again, 'true')).exitCode, 0);
+  });
+
   it('are the same after another process asks for the sandbox, and go with it', async () => {
     const spec = specOf('again', [kept, web]);
     await provider.ensure(spec, signal);

@@ -1,8 +1,13 @@
-import type { Client } from '@temporalio/client';
+import type { WorkflowExecutionDescription } from '@temporalio/client';
 import { hasFailed, type RepeatedWork, repeatedWork } from '../../follow/repeated-work.ts';
 
 /** The pause between two questions. Each is about one rollout, so that the server has as few of them for many rollouts as for one. */
-const everyMs = 1_000;
+const usualMs = 1_000;
+
+/** The part of a client that describes workflows. */
+interface DescribingClient {
+  readonly workflow: { getHandle(id: string): { describe(): Promise<WorkflowExecutionDescription> } };
+}
 
 export interface RepeatWatch {
   close(): void;
@@ -10,9 +15,10 @@ export interface RepeatWatch {
 
 /** Watches rollouts in turn, and reports work that is tried again after a failure, once for each stage and type of failure. */
 export function watchRepeats(
-  client: Client,
+  client: DescribingClient,
   running: () => readonly string[],
   report: (workflowId: string, work: RepeatedWork) => void,
+  everyMs = usualMs,
 ): RepeatWatch {
   const reported = new Set<string>();
   let next = 0;
