@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Command, Option } from 'commander';
 import type { Host } from '../../activities/host/host.ts';
 import { endlessLease } from '../../infra/hosts/lease.ts';
-import type { SandboxKind, SandboxSpec } from '../../infra/sandbox/sandbox.ts';
+import type { SandboxKind, SandboxProvider, SandboxSpec } from '../../infra/sandbox/sandbox.ts';
 import { sandboxSpec } from '../../infra/sandbox/sandbox-request.ts';
 import { readConfigWith } from '../../infra/settings/config.ts';
 import { onInterrupt } from '../../workers/cli/follow/interrupt.ts';
@@ -46,7 +46,9 @@ await new Command('npm run bench:grading --')
   .description(
     'Measures the cost of an evaluation beside its tests, and the speed of the log parsers. Run it on an idle machine.',
   )
-  .addOption(new Option('--sandbox <kind>', 'kind of sandbox').choices(['docker', 'local']).default('docker'))
+  .addOption(
+    new Option('--sandbox <kind>', 'kind of sandbox').choices(['docker', 'local', 'kubernetes']).default('docker'),
+  )
   .option('--tasks <n>', 'number of tasks, evenly spread over the pack', wholeNumber(1, 1000), 24)
   .option('--evaluations <n>', 'number of measured evaluations', wholeNumber(1, 10_000), 72)
   .option('--concurrency <n>', 'number of simultaneous evaluations', wholeNumber(1, 64), 2)
@@ -111,7 +113,9 @@ async function measure(home: string, options: Options, signal: AbortSignal): Pro
     const { cycles } = options;
     note(`${cycles} evaluations in each way, by turns`);
     const ways = await measureWays({ host: opened, provider: found, progress: live }, cycles, signal);
-    const snapshots = kind === 'docker' ? await snapshotsOf(opened, chosen[0] ?? '', options, signal) : [];
+    const snapshots = found.carriesChanges
+      ? await snapshotsOf({ host: opened, provider: found }, chosen[0] ?? '', options, signal)
+      : [];
     const tasks = set.root === null ? set.what : `${chosen.length} of the ${all.length} tasks of ${set.what}`;
     const cores = availableParallelism();
     return { cores, sandbox: kind, tasks, evaluations: figures, cycle, ways, snapshots, parsers };
@@ -122,14 +126,17 @@ async function measure(home: string, options: Options, signal: AbortSignal): Pro
 }
 
 /** Measures snapshots of sandboxes like those of a task, with a larger disk. */
-async function snapshotsOf(host: Host, address: string, { snapshots }: Options, signal: AbortSignal) {
-  const provider = host.providers.all.get('docker');
-  if (provider === undefined) throw new Error('expected docker sandboxes to be ready here');
+async function snapshotsOf(
+  { host, provider }: { readonly host: Host; readonly provider: SandboxProvider },
+  address: string,
+  { snapshots }: Options,
+  signal: AbortSignal,
+) {
   const task = { ...(await host.tasks.resolve(address)), diskMb: 8192 };
   const bench = { provider, store: host.store, specOf: specsOf(host, task) };
   const figures: SnapshotFigures[] = [];
   for (const changedMb of snapshots) {
-    note(`a snapshot of ${changedMb} MB, and a commit`);
+    note(`a snapshot of ${changedMb} MB`);
     figures.push(await measureSnapshot(bench, changedMb, signal));
   }
   return figures;

@@ -84,13 +84,14 @@ function waysTable(ways: readonly WayFigures[]): string {
 
 function snapshotTable(snapshots: readonly SnapshotFigures[]): string {
   return table(
-    ['MB changed', 'MB stored', 'kept in s', 'written in s', 'docker commit in s'],
-    snapshots.map(({ changedMb, storedMb, keepSec, writeSec, commitSec }) => [
+    ['MB changed', 'MB stored', 'kept in s', 'written in s', 'memory in MB', 'docker commit in s'],
+    snapshots.map(({ changedMb, storedMb, keepSec, writeSec, memoryMb, commitSec }) => [
       String(changedMb),
       storedMb.toFixed(0),
       keepSec.toFixed(1),
       writeSec.toFixed(1),
-      commitSec.toFixed(1),
+      memoryMb.toFixed(0),
+      commitSec?.toFixed(1) ?? '',
     ]),
   );
 }
