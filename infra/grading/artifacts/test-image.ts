@@ -6,7 +6,7 @@ import type { GradedTask } from '../task.ts';
 /** Returns a task with the sandbox of its tests, if that differs from the agent's. */
 export function taskOfTests(task: Task): Task {
   if (task.testSandbox === undefined) return task;
-  const { testSandbox, image: _, imageFrom: __, sharedMemoryMb: ___, tmpfs: ____, hosts: _____, ...rest } = task;
+  const { testSandbox, image: _, imageFrom: __, sharedMemoryMb: ___, tmpfs: ____, ...rest } = task;
   return { ...rest, ...testSandbox };
 }
 

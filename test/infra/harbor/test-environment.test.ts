@@ -69,9 +69,11 @@ it('has the image, source and limits of the tests in place of the agent’s', ()
     image: 'agent:1',
     imageFrom: 'registry',
     cpus: 2,
+    hosts: [{ name: 'here.test', address: '127.0.0.1' }],
     testSandbox: { image: 'temper-tasks:bookworm', cpus: 1 },
   };
-  assert.deepEqual(taskOfTests(task as unknown as Task), { image: 'temper-tasks:bookworm', cpus: 1 });
+  const { hosts } = task;
+  assert.deepEqual(taskOfTests(task as unknown as Task), { image: 'temper-tasks:bookworm', cpus: 1, hosts });
 });
 
 it('refuses what tests of their own environment cannot have, by the field', () => {
