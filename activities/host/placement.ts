@@ -26,7 +26,7 @@ const unprovisionedMs = 60_000;
 const checkAgainMs = 200;
 
 /** The parts of a host that place rollouts. */
-export interface Placing extends Pick<Host, 'name' | 'slots' | 'intake' | 'hasImage'> {
+export interface Placing extends Pick<Host, 'name' | 'slots' | 'intake' | 'hasImage' | 'sharesJournals'> {
   readonly share: SweepShare;
   /** Whether this host limits how many sandboxes all hosts create per second. */
   readonly limitsCreations?: boolean;
@@ -39,6 +39,7 @@ export function createPlacement({
   slots,
   intake,
   hasImage,
+  sharesJournals,
   share: sweepShare,
   limitsCreations = false,
   turns,
@@ -70,7 +71,11 @@ export function createPlacement({
         } finally {
           waiting.ended();
         }
-        return { host: name, ...(limitsCreations && { limitsCreations }) };
+        return {
+          host: name,
+          ...(limitsCreations && { limitsCreations }),
+          ...(!sharesJournals && { unadoptable: true }),
+        };
       }),
   };
 }

@@ -35,6 +35,8 @@ export interface Placement {
   readonly host: string;
   /** Whether the host limits how many sandboxes all hosts create per second. */
   readonly limitsCreations?: true;
+  /** Whether no other host can adopt the sandbox, because this one shares its journals with none. */
+  readonly unadoptable?: true;
 }
 
 /** The activities on a task queue whose rate the server limits. */

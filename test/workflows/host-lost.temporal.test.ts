@@ -53,6 +53,36 @@ describe('a host that is declared lost', () => {
     assert.match(JSON.stringify(result), /no host adopted the sandbox: its journal is gone/);
   });
 
+  it('is not asked about for adoption if it shares its journals with no other, and its rollout begins again at once', async () => {
+    let agents = 0;
+    const asked: string[] = [];
+    stack.script = {
+      reward: () => 1,
+      kind: 'e2b',
+      unadoptable: true,
+      adopt: () => {
+        asked.push('adopt');
+        return { refused: 'no host should be asked' };
+      },
+      agent: async () => {
+        agents += 1;
+        if (agents === 1) await new Promise<never>(() => {});
+      },
+    };
+    const { client } = stack.server;
+    const args = [{ task: 'generated:test/1/0' }];
+    const handle = await client.workflow.start('rollout', { taskQueue: controlQueue, workflowId: 'alone', args });
+    await until(() => agents === 1);
+    // The list of workflows follows a moment later.
+    await until(async () => (await tellHostLost(client, 'scripted')) > 0);
+    const result: RolloutResult = await handle.result();
+    assert.deepEqual([result.outcome, result.epochs, result.adoptions, asked], ['scored', 2, undefined, []]);
+    assert.match(
+      JSON.stringify(result),
+      /no host adopted the sandbox: host scripted shared its journals with no other/,
+    );
+  });
+
   it('is found by its reaper, whose part there no worker takes', async () => {
     const asked: string[] = [];
     stack.script.isAlive = (host) => {

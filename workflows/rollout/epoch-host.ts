@@ -1,5 +1,5 @@
 import { isCancellation, log, patched, upsertSearchAttributes } from '@temporalio/workflow';
-import type { Adoption } from '../../activities/interfaces/host.ts';
+import type { Adoption, Placement } from '../../activities/interfaces/host.ts';
 import { adoptionOf, control } from '../activities.ts';
 import type { RolloutEpoch } from '../contracts/ids.ts';
 import type { Stage } from '../contracts/rollout.ts';
@@ -30,9 +30,9 @@ export interface EpochHostContext {
   readonly fewActivities: boolean;
 }
 
-export function createEpochHost(context: EpochHostContext, placedOn: string): EpochHost {
+export function createEpochHost(context: EpochHostContext, placed: Placement): EpochHost {
   const { progress, loss } = context;
-  let name = placedOn;
+  let name = placed.host;
   let adoptedAs: string | undefined;
   let kind: SandboxKind | null = null;
 
@@ -40,7 +40,8 @@ export function createEpochHost(context: EpochHostContext, placedOn: string): Ep
     if (!(failure instanceof StageFailure) || failure.record.type !== 'HostLost') return false;
     if (!loss.isLost(name) && !failure.reported) return false;
     if (kind === null || !isRemote(kind) || !patched('adopt-sandbox')) return false;
-    const adopted = await askForAdoption(context, { stage, kind, from: name });
+    const unadoptable = placed.unadoptable === true && adoptedAs === undefined;
+    const adopted = await askForAdoption(context, { stage, kind, from: name, unadoptable });
     if (adopted === null) return false;
     progress.adoptions += 1;
     progress.note(`host ${name} was lost at ${stage}, and host ${adopted.host} adopted the sandbox`);
@@ -80,12 +81,14 @@ interface Loss {
   readonly stage: Stage;
   readonly kind: SandboxKind;
   readonly from: string;
+  /** Whether the lost host shared its journals with no other, so that none needs to be asked. */
+  readonly unadoptable: boolean;
 }
 
 /** Asks the hosts that share their journals to adopt the sandbox. Returns null if none could, which is explained. */
 async function askForAdoption(
   { epoch, usesModel, resolved, progress }: EpochHostContext,
-  { stage, kind, from }: Loss,
+  { stage, kind, from, unadoptable }: Loss,
 ): Promise<Exclude<Adoption, { refused: string }> | null> {
   // Once the diff is stored, the sandbox is needed for tests in it alone, and may be gone.
   const needsSandbox = stage !== 'sealTrace' || resolved.task.gradedIn === 'same';
@@ -94,6 +97,7 @@ async function askForAdoption(
     log.warn('no host adopted the sandbox of a lost host', { from, reason });
     return null;
   };
+  if (unadoptable) return unadopted(`host ${from} shared its journals with no other (TEMPER_JOURNALS)`);
   try {
     const request = { epoch, kind, from, usesModel, needsSandbox };
     const adoption = await progress.stage(

@@ -22,8 +22,9 @@ import { type Worked, workOnce } from './work-once.ts';
 export async function produce(context: EpochContext): Promise<Produced> {
   const { input, resolved, epoch, loss, meter } = context;
   const { task, usesModel } = resolved;
-  const { host: placedOn, limitsCreations = false } = await place(context);
-  const host = createEpochHost({ ...context, usesModel }, placedOn);
+  const placed = await place(context);
+  const { limitsCreations = false } = placed;
+  const host = createEpochHost({ ...context, usesModel }, placed);
   const sandbox = trackSandbox(context, host);
   let open = usesModel;
   // Only an agent, which is started in a provisioned sandbox, calls the model.

@@ -1,4 +1,4 @@
-import type { Adoption } from '../../../activities/interfaces/host.ts';
+import type { Adoption, Placement } from '../../../activities/interfaces/host.ts';
 import type { BlobRef } from '../../../workflows/contracts/blob.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { Trick } from '../../../workflows/contracts/flags.ts';
@@ -28,6 +28,8 @@ export interface Script {
   readonly steps?: Task['steps'];
   /** Returns the host that adopts a sandbox of the kind `e2b`, or why none does. Default: the one that has all sandboxes. */
   adopt?(): Adoption;
+  /** Whether the host shares its journals with no other, so that none adopts its sandboxes. */
+  readonly unadoptable?: true;
   /** Returns whether a host is alive. Default: each is. */
   isAlive?(host: string): boolean;
   /** Resolves when the agent of this rollout has ended. */
@@ -124,4 +126,11 @@ export const upstreamSummaryOf = (trace: BlobRef, upstream: Upstream): TraceSumm
   contextOverflow: false,
   turnLimit: false,
   engineFailures: 0,
+});
+
+/** The placement of every rollout. */
+export const placementOf = ({ allowCreation, unadoptable }: Script): Placement => ({
+  host: 'scripted',
+  ...(allowCreation && { limitsCreations: true }),
+  ...(unadoptable && { unadoptable }),
 });

@@ -43,7 +43,7 @@ import {
   trainerQueue,
 } from '../../../workflows/contracts/queues.ts';
 import { createFileStore, createRecords } from '../store/file-store.ts';
-import { findUpstream, type Script, summaryOf, traceOf, upstreamSummaryOf } from './script.ts';
+import { findUpstream, placementOf, type Script, summaryOf, traceOf, upstreamSummaryOf } from './script.ts';
 import type { TestServer } from './temporal.ts';
 
 Runtime.install({ logger: { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error() {} } });
@@ -162,7 +162,7 @@ export async function startScriptedWorkers(
   };
   const images: ImageActivities = { prepareImage: async ({ task }) => ({ image: task.image }) };
   const placement: PlacementActivities = {
-    placeRollout: async () => ({ host: 'scripted', ...(script.allowCreation && { limitsCreations: true as const }) }),
+    placeRollout: async () => placementOf(script),
   };
   const host: HostActivities = {
     provisionSandbox: async ({ epoch }) => {
