@@ -40,8 +40,6 @@ export interface Paths {
   readonly packs: string;
   /** Directory of what closed workflows refer to, by the day of their end. */
   readonly outcomes: string;
-  /** Directory of the activity attempts in progress, by which a worker returns those of its killed predecessor to the server. */
-  readonly attempts: string;
   readonly lock: string;
   /** Lock that each command holds while it uses a stack that another process started. */
   readonly upUsers: string;
@@ -76,7 +74,6 @@ export function pathsBelow(home: string): Paths {
     quarantine: join(home, 'quarantine'),
     packs: join(home, 'packs'),
     outcomes: join(home, 'outcomes'),
-    attempts: join(home, 'attempts'),
     lock: join(home, 'up.lock'),
     upUsers: join(home, 'up.users'),
     up: join(home, 'up.json'),

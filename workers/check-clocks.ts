@@ -1,9 +1,9 @@
-import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { mostSkewMs, namedSkewMs } from '../infra/hosts/clocks.ts';
 import type { SharedState } from '../infra/store/shared-state.ts';
 import { lastPolls, type PollClient } from '../infra/temporal/pollers.ts';
+import { workerIdentity } from '../infra/temporal/worker-identity.ts';
 import { hostQueue } from '../workflows/contracts/queues.ts';
 
 const lookEveryMs = 1_000;
@@ -51,7 +51,7 @@ export async function skewOfServer(
   signal: AbortSignal,
 ): Promise<number | null> {
   let sinceMs = Date.now();
-  // An earlier process may have had the same number.
+  // A poll from before the first question may be of any time.
   const first = await lastPollMs();
   while (!signal.aborted) {
     const nowMs = Date.now();
@@ -69,5 +69,5 @@ export async function skewOfServer(
 /** Returns the time, by the server's clock, of this process's last poll; null if it knows none. */
 async function lastPoll(client: PollClient, host: string): Promise<number | null> {
   const polls = await lastPolls(client, hostQueue(host), 'activity');
-  return polls.find(({ identity }) => identity === `${process.pid}@${hostname()}`)?.atMs ?? null;
+  return polls.find(({ identity }) => identity === workerIdentity)?.atMs ?? null;
 }

@@ -48,6 +48,7 @@ import { watchShares } from './placement-workers.ts';
 import { runWorkers } from './process.ts';
 import { reportAdmission } from './report-admission.ts';
 import { reportLanes } from './report-lanes.ts';
+import { returnAttempts } from './return-attempts.ts';
 import { ensureSchedule } from './schedules.ts';
 
 /** PATH of commands in a local sandbox. temper's own Node comes first, because the host's may be anywhere. */
@@ -104,6 +105,7 @@ export async function runHost(config: Config, signal: AbortSignal): Promise<void
       const fleetSlots = () => readFleetSlots(shared.hosts, { name: host.name, capacity: config.capacity });
       const watch = { ...placing, slots: host.slots, log, openShares: () => openShares(client), fleetSlots };
       void watchShares({ ...watch, start: startWorker }, ended);
+      void returnAttempts({ client, host: host.name, log }, ended);
       const adopting = config.sharedJournals === null ? [] : adoptionWorkers(host, gateway);
       return [
         ...creationWorkers(createsPerSecond),

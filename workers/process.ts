@@ -1,16 +1,15 @@
-import { join } from 'node:path';
 import type { Client } from '@temporalio/client';
 import { type NativeConnection, Runtime, Worker, type WorkerOptions } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import type { Config, WorkerKind } from '../infra/settings/config.ts';
 import { connectWorker } from '../infra/temporal/connection.ts';
 import { createHeartbeatThread } from '../infra/temporal/heartbeat-thread.ts';
-import { type KeptAttempts, openKeptAttempts } from '../infra/temporal/kept-attempts.ts';
 import { temporalTarget } from '../infra/temporal/temporal-target.ts';
+import { workerIdentity } from '../infra/temporal/worker-identity.ts';
 import { createLog } from './log.ts';
 import { openMetrics } from './metrics.ts';
 import { reportStateOnSignal } from './report-state.ts';
-import { keptBy, watchedBy } from './watched-worker.ts';
+import { watchedBy } from './watched-worker.ts';
 import { createWorkerGroup } from './worker-group.ts';
 
 /** The connection and the log that all workers of one process share. */
@@ -27,6 +26,7 @@ export interface WorkerProcess {
 const heartbeatInterval = '3s';
 /** Options of every worker. */
 const common = {
+  identity: workerIdentity,
   maxHeartbeatThrottleInterval: heartbeatInterval,
   defaultHeartbeatThrottleInterval: heartbeatInterval,
   // Activities are idempotent, and the next activity attempt continues what does not end in time.
@@ -44,12 +44,11 @@ export async function runWorkers(
   const metrics = await openMetrics(config, part);
   Runtime.install({ shutdownSignals: [], logger: temporalLogger(log), telemetryOptions: metrics.telemetry });
   const target = temporalTarget(config);
-  const kept = await openKeptAttempts(join(config.paths.attempts, part));
   const { connection, client, close } = await connectWorker(target);
   const heartbeats = createHeartbeatThread(target);
   const { namespace } = client.options;
   const workers = createWorkerGroup((one) =>
-    Worker.create({ connection, namespace, ...common, ...keptBy({ kept, log }, watchedBy(heartbeats, one)) }),
+    Worker.create({ connection, namespace, ...common, ...watchedBy(heartbeats, one) }),
   );
   try {
     signal.addEventListener('abort', workers.shutdown, { once: true });
@@ -59,7 +58,6 @@ export async function runWorkers(
     log.info({ queues: options.map(({ taskQueue }) => taskQueue) }, 'worker started');
     // If the thread fails, the whole process ends too.
     heartbeats.failed.catch(workers.shutdown);
-    void returnLeft(kept, { client, log }, signal);
     if (signal.aborted) workers.shutdown();
     await Promise.race([workers.ended, heartbeats.failed.finally(() => workers.ended)]);
   } finally {
@@ -69,21 +67,6 @@ export async function runWorkers(
     await close();
     await metrics.close();
     log.info('worker stopped');
-  }
-}
-
-/** Returns to the server what a killed process of this worker has left, while the worker runs already. */
-async function returnLeft(
-  kept: KeptAttempts,
-  { client, log }: Pick<WorkerProcess, 'client' | 'log'>,
-  signal: AbortSignal,
-): Promise<void> {
-  try {
-    const { failed, ...counts } = await kept.returnLeft(client, signal);
-    if (counts.returned > 0) log.info(counts, 'returned the activity attempts of a process that was killed');
-    if (failed !== null) log.warn(failed, 'could not return activity attempts; the server notices by their heartbeats');
-  } catch (error) {
-    if (!signal.aborted) log.warn({ error }, 'could not return activity attempts');
   }
 }
 

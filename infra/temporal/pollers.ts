@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
 import type { Client } from '@temporalio/client';
 import { processIdentity } from '../process/process-identity.mjs';
+import { readIdentity } from './worker-identity.ts';
 
 /** Kinds of task queue, by their numbers in Temporal's API. */
 export const queueKinds = { workflow: 1, activity: 2 } as const;
@@ -50,8 +51,8 @@ export async function pollers(client: PollClient, queue: string, kind: QueueKind
   return recent.map(({ identity }) => identity).filter(mayRun);
 }
 
-/** Whether the worker of an identity, `pid@host`, may still run: a process on another host can't be checked. */
+/** Whether the worker of an identity may still run: a process on another host can't be checked. */
 function mayRun(identity: string): boolean {
-  const [, pid, host] = /^(\d+)@(.*)$/.exec(identity) ?? [];
-  return host !== hostname() || processIdentity(Number(pid)).startedAt !== undefined;
+  const worker = readIdentity(identity);
+  return worker?.host !== hostname() || processIdentity(worker.pid).startedAt !== undefined;
 }

@@ -3,14 +3,14 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import type { Client } from '@temporalio/client';
+import { ApplicationFailure, type Client } from '@temporalio/client';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import type { SandboxProvider } from '../../infra/sandbox/sandbox.ts';
 import { readConfig } from '../../infra/settings/config.ts';
 import { openStackId } from '../../infra/stack.ts';
 import { createDirectory } from '../../infra/store/directory.ts';
 import { connectClient } from '../../infra/temporal/connection.ts';
-import { workerKilled } from '../../infra/temporal/kept-attempts.ts';
+import { workerKilled } from '../../infra/temporal/left-attempts.ts';
 import { freePort } from '../../infra/temporal/ports.ts';
 import { temporalTarget } from '../../infra/temporal/temporal-target.ts';
 import { type RunningStack, startStack } from '../../workers/up/start-stack.ts';
@@ -25,6 +25,11 @@ const signal = AbortSignal.timeout(300_000);
 /** The agent: waits for the file `go`, then writes the number of its starts as its answer. */
 const solve = 'echo started >>starts; while [ ! -e go ]; do sleep 0.05; done; cat starts >answer.txt; rm starts go';
 const test = answerTest.replace('= right', '= started');
+
+interface Attempt {
+  readonly workflowId: string;
+  readonly attempt: number;
+}
 
 describe('a stack whose host worker is killed, and that is stopped and started again, while agents work', () => {
   let home: string;
@@ -41,7 +46,7 @@ describe('a stack whose host worker is killed, and that is stopped and started a
     await rm(home, { recursive: true, force: true });
   });
 
-  it('leaves the agents running, resumes their rollouts, and starts no agent twice', async () => {
+  it('leaves the agents running, watches them again at once, resumes their rollouts, and starts no agent twice', async () => {
     const config = readConfig({
       ...process.env,
       TEMPORAL_ADDRESS: undefined,
@@ -54,7 +59,7 @@ describe('a stack whose host worker is killed, and that is stopped and started a
     });
     const up = () => startStack({ config, parts: ['temporal', 'control', 'host'] }, signal);
     const task = await writeHarborTask(join(home, 'tasks'), 'waits', { solve, test });
-    const ids = ['restart-1', 'restart-2'];
+    const ids = ['restart-1', 'restart-2'] as const;
 
     stack = await up();
     stackId = await openStackId(config.paths, createDirectory(home));
@@ -65,8 +70,9 @@ describe('a stack whose host worker is killed, and that is stopped and started a
       await first.client.workflow.start('rollout', { taskQueue: controlQueue, workflowId, args });
     }
     await until(async () => (await started()) === ids.length);
-    await killHost();
-    for (const workflowId of ids) await untilReturned(first.client, workflowId);
+    await killHost(() => untilGivenAgain(first.client, ids[1]));
+    await untilReturned(first.client, { workflowId: ids[0], attempt: 2 });
+    await untilReturned(first.client, { workflowId: ids[1], attempt: 3 });
     await first.close();
     await stack.close();
     assert.equal(await started(), ids.length, 'expected the agents to continue');
@@ -83,19 +89,36 @@ describe('a stack whose host worker is killed, and that is stopped and started a
     assert.deepEqual(await provider.list(stackId), []);
   });
 
-  async function killHost(): Promise<void> {
+  /** Kills the host worker. From `before` on it stands still, while the server takes it for alive. */
+  async function killHost(before: () => Promise<void>): Promise<void> {
     const pidOfHost = () => stack.parts().find(({ name }) => name === 'host')?.pid ?? null;
     const pid = pidOfHost() ?? assert.fail('the host worker does not run');
-    process.kill(pid, 'SIGKILL');
+    process.kill(pid, 'SIGSTOP');
+    try {
+      await before();
+    } finally {
+      process.kill(pid, 'SIGKILL');
+    }
     await until(() => pidOfHost() !== null && pidOfHost() !== pid, 60_000);
   }
 
-  /** Waits until the agent is watched again, because the worker's successor has said so and not because a heartbeat was missing. */
-  async function untilReturned(client: Client, workflowId: string): Promise<void> {
-    const activity = await until(async () => {
+  /** Makes the server give the next attempt to a poll of the worker that stands still, which will never know of it. */
+  async function untilGivenAgain(client: Client, workflowId: string): Promise<void> {
+    const { activityId } = await untilStarted(client, { workflowId, attempt: 1 });
+    assert.ok(activityId);
+    await client.activity.fail({ workflowId, activityId }, ApplicationFailure.retryable('the test asks for another'));
+    await untilStarted(client, { workflowId, attempt: 2 });
+  }
+
+  const untilStarted = (client: Client, { workflowId, attempt }: Attempt) =>
+    until(async () => {
       const [pending] = (await client.workflow.getHandle(workflowId).describe()).raw.pendingActivities ?? [];
-      return pending?.attempt === 2 && pending.state === startedState && pending;
+      return pending?.attempt === attempt && pending.state === startedState && pending;
     }, 60_000);
+
+  /** Waits until the agent is watched again, because the worker's successor has said so and not because a heartbeat was missing. */
+  async function untilReturned(client: Client, attempt: Attempt): Promise<void> {
+    const activity = await untilStarted(client, attempt);
     assert.equal(activity.lastFailure?.applicationFailureInfo?.type, workerKilled, JSON.stringify(activity));
   }
 
