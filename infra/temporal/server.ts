@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { exitReason } from '../process/exit-reason.ts';
 import type { FileLock } from '../process/file-lock.ts';
 import { untilListens } from '../process/listens.ts';
 import { claimDatabase } from './database.ts';
@@ -43,8 +44,8 @@ export interface DevServer {
   readonly uiUrl: string | undefined;
   readonly pid: number;
   readonly logFile: string;
-  /** Resolves when the process has ended, for whatever reason. */
-  readonly exited: Promise<void>;
+  /** Resolves when the process has ended, to the reason. */
+  readonly exited: Promise<string>;
   /** Asks the server to end, and kills it if that takes longer than ten seconds. */
   stop(): Promise<void>;
   /** Kills the server with SIGKILL, as a crash would. */
@@ -73,7 +74,7 @@ export async function startDevServer(options: DevServerOptions, signal?: AbortSi
         const released = started.exited.then(() => lock.release());
         return {
           ...started,
-          exited: released,
+          exited: released.then(() => started.exited),
           stop: () => started.stop().then(() => released),
           kill: () => started.kill().then(() => released),
         };
@@ -127,7 +128,7 @@ async function tryStart(
   const port = await claimPort(options.port, 'server');
   const uiPort = options.uiPort === null ? null : await claimPort(options.uiPort, 'UI');
   const { child, logOffset } = await spawnServer(options, lock, { port, uiPort });
-  const exited = once(child, 'exit').then(() => undefined);
+  const exited = exitReason(child);
   const address = `${loopback}:${port}`;
   const stopped = new AbortController();
   void exited.then(() => stopped.abort());
@@ -187,7 +188,7 @@ async function spawnServer(
   }
 }
 
-async function end(child: ChildProcess, exited: Promise<void>, how: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+async function end(child: ChildProcess, exited: Promise<string>, how: 'SIGTERM' | 'SIGKILL'): Promise<void> {
   child.kill(how);
   const late = setTimeout(() => child.kill('SIGKILL'), stopTimeoutMs);
   await exited;

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, open } from 'node:fs/promises';
 import { dirname, extname, join } from 'node:path';
+import { exitReason } from '../../infra/process/exit-reason.ts';
 import type { Config } from '../../infra/settings/config.ts';
 import { readLogFrom } from '../../infra/temporal/server-log.ts';
 import { errorMessage } from '../../workflows/contracts/error-message.ts';
@@ -82,9 +83,7 @@ async function spawnPart({ config, nodeOptions = [], command }: SpawnedPart, log
 
 function observe(child: ChildProcess, drainTimeoutMs: number): RunningPart {
   if (child.pid === undefined) throw new Error('the spawned process has no process id');
-  const exited = once(child, 'exit').then(([code, killedBy]) =>
-    killedBy === null ? `exit code ${code}` : `signal ${killedBy}`,
-  );
+  const exited = exitReason(child);
   return {
     pid: child.pid,
     exited,

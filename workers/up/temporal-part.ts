@@ -38,7 +38,7 @@ export function temporalPart(config: Config, progress: (line: string) => void): 
         throw error;
       });
       void server.exited.then(() => release());
-      return { pid: server.pid, exited: server.exited.then(() => 'ended'), stop: () => server.stop() };
+      return { pid: server.pid, exited: server.exited, stop: () => server.stop() };
     },
   };
 }

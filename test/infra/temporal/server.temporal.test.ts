@@ -61,6 +61,7 @@ describe('the dev server', () => {
     await registerSearchAttributes(connected.connection, first.namespace);
     await connected.client.workflow.start('unregistered', { workflowId: 'kept', taskQueue: 'none' });
     await first.kill();
+    assert.equal(await first.exited, 'signal SIGKILL');
 
     const second = await startDevServer(options({ port: portOf(first) }));
     running = second;
