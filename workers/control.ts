@@ -27,12 +27,12 @@ import { locateWorkflowBundle } from '../infra/temporal/bundle.ts';
 import { requireFeatures } from '../infra/temporal/features.ts';
 import { resolvePolicy } from '../infra/temporal/runs.ts';
 import { missingSearchAttributes } from '../infra/temporal/search-attributes.ts';
-import { followsServer, requireNamespace } from '../infra/temporal/stack-namespace.ts';
+import { followsServer } from '../infra/temporal/stack-namespace.ts';
 import { controlQueue } from '../workflows/contracts/queues.ts';
 import type { Upstream } from '../workflows/contracts/upstream.ts';
 import { openState } from './open-state.ts';
 import { runWorkers } from './process.ts';
-import { createUpkeep, scheduleRetention } from './upkeep.ts';
+import { createUpkeep, takeNamespace } from './upkeep.ts';
 import { versionOf } from './worker-version.ts';
 
 /** Workflows kept in memory, of some 0.5 MB each: enough for a thousand rollouts in flight with their groups and sweeps. */
@@ -49,7 +49,7 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
     }
     await requireFeatures(connection, namespace, { versions: config.deployment !== null });
     const shared = await openState(config);
-    await requireNamespace({ ...shared, client }, { mayMove: followsServer(config.store) });
+    await takeNamespace({ ...shared, client }, { mayMove: followsServer(config.store) });
     const { blobs: store, runs: records } = shared;
     const rewards = await createRewards(config.rewards);
     const agents = createAgents({ cacheDir: config.cacheDir, own: await loadOwnAgents(config.agents) });
@@ -92,7 +92,6 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
         upstream,
       }),
     };
-    await scheduleRetention(client, shared.stack);
     return [
       {
         taskQueue: controlQueue,

@@ -6,7 +6,7 @@ import type { ControlActivities } from '../activities/interfaces/control.ts';
 import { readLevels } from '../infra/machine/read-levels.ts';
 import type { Config } from '../infra/settings/config.ts';
 import type { HostNotes } from '../infra/store/host-notes.ts';
-import { namespaceMemo } from '../infra/temporal/stack-namespace.ts';
+import { namespaceMemo, requireNamespace, type StackInNamespace } from '../infra/temporal/stack-namespace.ts';
 import { retentionSchedule } from '../workflows/contracts/retention.ts';
 import { makeRetentionPass } from './retention.ts';
 import { ensureSchedule } from './schedules.ts';
@@ -47,9 +47,17 @@ export function createUpkeep(
   };
 }
 
-/** Creates the schedule of retention, which marks the namespace as the stack's; repeatable. */
-export function scheduleRetention(client: Client, stack: string): Promise<void> {
-  return ensureSchedule(client, {
+/**
+ * Takes the namespace for the stack by its schedule of retention, whose memo says whose the namespace is. Repeatable. Refuses the
+ * namespace of another stack, also of one that takes it at the same moment.
+ */
+export async function takeNamespace(
+  state: StackInNamespace,
+  options: Parameters<typeof requireNamespace>[1],
+): Promise<void> {
+  const { client, stack } = state;
+  await requireNamespace(state, options);
+  await ensureSchedule(client, {
     scheduleId: retentionSchedule,
     every: retentionEvery,
     workflowType: 'retention',
@@ -57,6 +65,7 @@ export function scheduleRetention(client: Client, stack: string): Promise<void> 
     summary: 'removes what nothing needs any more',
     memo: namespaceMemo(stack),
   });
+  await requireNamespace(state, options);
 }
 
 /** Writes the note of the disk for `temper status`, once when it begins to hold and once when it ends. */

@@ -7,7 +7,7 @@ import { pathsBelow } from '../../../infra/paths.ts';
 import { openStackId } from '../../../infra/stack.ts';
 import { createDirectory } from '../../../infra/store/directory.ts';
 import { requireNamespace, type StackInNamespace } from '../../../infra/temporal/stack-namespace.ts';
-import { scheduleRetention } from '../../../workers/upkeep.ts';
+import { takeNamespace } from '../../../workers/upkeep.ts';
 import { startTestServer, type TestServer } from '../../helpers/temporal/temporal.ts';
 
 describe('a stack and its namespace', () => {
@@ -32,8 +32,7 @@ describe('a stack and its namespace', () => {
   it('belong to each other from the first start on', async () => {
     const [here, there] = servers;
     const first = await newStack(here);
-    await requireNamespace(first, stays);
-    await scheduleRetention(here.client, first.stack);
+    await takeNamespace(first, stays);
     await requireNamespace(first, stays);
 
     const second = await newStack(here);
@@ -51,5 +50,19 @@ describe('a stack and its namespace', () => {
     await requireNamespace(moved, { mayMove: true });
     await requireNamespace(moved, stays);
     await assert.rejects(requireNamespace(first, stays), /belongs to the Temporal namespace with the id/);
+  });
+
+  it('are one to one, also where two stacks take a namespace at the same moment', async () => {
+    const server = await startTestServer();
+    try {
+      const stacks = [await newStack(server), await newStack(server), await newStack(server)];
+      const taken = await Promise.allSettled(stacks.map((one) => takeNamespace(one, stays)));
+      const refused = taken.filter((one) => one.status === 'rejected');
+      assert.equal(refused.length, 2, JSON.stringify(taken));
+      for (const { reason } of refused)
+        assert.match(String(reason), /belongs to stack .*; give each stack a namespace/);
+    } finally {
+      await server.close();
+    }
   });
 });

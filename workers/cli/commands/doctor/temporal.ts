@@ -10,6 +10,7 @@ import { followsServer, requireNamespace } from '../../../../infra/temporal/stac
 import { temporalTarget } from '../../../../infra/temporal/temporal-target.ts';
 import { errorMessage } from '../../../../workflows/contracts/error-message.ts';
 import { isUp, readUpFile } from '../../../up/up-file.ts';
+import { takeNamespace } from '../../../upkeep.ts';
 import { type Check, missing, ok, type RunChecks, warn } from './checks.ts';
 
 /** Checks the Temporal server that the environment names, or else the dev server that temper would start. */
@@ -85,13 +86,14 @@ function versionCheck({ name, buildId }: Deployment, current: string | null): Ch
   return warn('worker version', `${name} has no current version, so no workflow of it runs`, remedy);
 }
 
-/** Checks that the namespace and the stack belong to each other; with `mayMove`, makes them so. */
-async function namespaceCheck(config: Config, client: Client, mayMove: boolean): Promise<Check> {
+/** Checks that the namespace and the stack belong to each other; with `register`, makes them so. */
+async function namespaceCheck(config: Config, client: Client, register: boolean): Promise<Check> {
   const remedy = 'correct TEMPORAL_NAMESPACE or TEMPER_STORE, or follow the message';
   try {
     const objects = await openObjects(config.store);
     const stack = await openStackId(config.paths, objects);
-    await requireNamespace({ stack, objects, client }, { mayMove: mayMove || followsServer(config.store) });
+    const check = register ? takeNamespace : requireNamespace;
+    await check({ stack, objects, client }, { mayMove: register || followsServer(config.store) });
     return ok('namespace', `${client.options.namespace} is that of stack ${stack}`);
   } catch (error) {
     return missing('namespace', errorMessage(error), remedy);
