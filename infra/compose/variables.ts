@@ -17,6 +17,8 @@ export interface Use {
 const name = /[a-z_]\w*/iy;
 const braced = /^([a-z_]\w*)(?:(:?[-?+])(.*))?$/is;
 const operators = ['', '-', ':-', '?', ':?', '+', ':+'] as const;
+/** The most characters of a text in which variables stand: each may double those before it. */
+const longestText = 256 * 1024;
 /** Far more than any file nests. */
 const deepest = 20;
 
@@ -33,6 +35,9 @@ export function substitute(text: string, given: Substitution, depth = 0): string
     result += text.slice(at, dollar);
     const { use, end } = useAt(text, dollar, given.refuse);
     result += typeof use === 'string' ? use : textOf(use, given, depth);
+    if (result.length > longestText) {
+      throw given.refuse(`a text of at most ${longestText} characters`, 'variables that make it longer');
+    }
     at = end;
   }
 }
