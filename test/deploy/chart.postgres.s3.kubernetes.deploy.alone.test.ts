@@ -6,11 +6,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
+import type { Client } from '@temporalio/client';
 import { connectClient, plainTarget } from '../../infra/temporal/connection.ts';
 import type { HostRow } from '../../workers/cli/stack/hosts.ts';
 import type { RunStatus } from '../../workflows/contracts/run.ts';
 import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
-import { rolloutResults } from '../faults/rollout-results.ts';
+import { assertNoFaultDecided, rolloutResults } from '../faults/rollout-results.ts';
 import { buildTemperImage } from '../helpers/deploy/images.ts';
 import { type Outside, startOutside } from '../helpers/deploy/outside.ts';
 import { locateHelm } from '../helpers/deploy/tools.ts';
@@ -50,7 +51,8 @@ describe('the Helm chart, installed on a cluster', () => {
     await writeFile(join(directory, 'values.json'), JSON.stringify(valuesFor(outside, api.host)));
     helm = async (...words) => {
       const own = ['--namespace', namespace, '--wait', '--timeout', '5m'];
-      const { stdout } = await promisify(execFile)(program, [...words, ...own], { maxBuffer: 2 ** 26 });
+      const [command = '', ...rest] = words;
+      const { stdout } = await promisify(execFile)(program, [command, ...own, ...rest], { maxBuffer: 2 ** 26 });
       return stdout;
     };
     await helm('install', release, chart, '--values', join(directory, 'values.json'));
@@ -73,38 +75,55 @@ describe('the Helm chart, installed on a cluster', () => {
     );
   });
 
-  it('ends a training run in which a host is deleted and the release is upgraded', { timeout: limitMs }, async () => {
+  it('refuses a release where a secret, a key of one or the claim is missing, before it changes anything', async () => {
+    for (const [value, message] of [
+      ['store.secret=none', /store\.secret: namespace temper-\w+ has no secret none; create it before/],
+      ['stackKey.key=other', /stackKey\.secret: the secret temper-stack-key .* lacks the key other/],
+      ['hosts.journalsClaim=none', /hosts\.journalsClaim: namespace temper-\w+ has no claim none/],
+    ] as const) {
+      await assert.rejects(helm('upgrade', release, chart, '--reuse-values', '--set', value), message);
+    }
+  });
+
+  it('loses no agent of a training run when a host is deleted, an upgrade fails and is rolled back, and one succeeds', {
+    timeout: limitMs,
+  }, async () => {
+    const { checkpoints, signalPolicy } = outside ?? assert.fail();
+    // An upgrade takes longer than the agents of these tasks have.
+    await writeFile(join(checkpoints, 'run.json'), JSON.stringify({ settings: { agentTimeoutSec: 1800 } }));
     const shape = ['--tasks', 'generated:train/3', '--steps', '2', '--groups', '2', '--rollouts', '3'];
-    await temper('train', '--id', 'demo', ...shape, '--detach');
-    await until(async () => (await hostRows()).every(({ taken }) => taken > 0), limitMs);
-    await inNamespace('delete', 'pod', 'one-host-0', '--wait=false');
-    await helm('upgrade', release, chart, '--reuse-values', '--set', 'podAnnotations.upgraded=yes');
-    await until(async () => (await status('demo')).phase === 'done', limitMs);
-    const { rollouts, rolloutsStarted, policyVersion } = await status('demo');
-    assert.deepEqual([rollouts.scored, policyVersion], [rolloutsStarted, 2]);
+    await temper('train', '--id', 'demo', '--input', '/checkpoints/run.json', ...shape, '--detach');
+    await withClient(async (client) => {
+      await until(async () => (await status('demo')).rolloutsStarted > 0, limitMs);
+      // Agents wait for the policy, so that they are at work when their host goes.
+      signalPolicy('SIGSTOP');
+      await until(() => isAtWork(client, 'one-host-0'), limitMs);
+      await until(() => isAtWork(client, 'one-host-1'), limitMs);
+      await inNamespace('delete', 'pod', 'one-host-0', '--wait=false');
+      const upgrade = ['upgrade', release, chart, '--reuse-values', '--set'];
+      await assert.rejects(helm(...upgrade, 'image.tag=wrong', '--timeout', '20s'), /context deadline exceeded/);
+      await helm('rollback', release);
+      await helm(...upgrade, 'podAnnotations.upgraded=yes');
+      signalPolicy('SIGCONT');
+      await until(async () => (await status('demo')).phase === 'done', limitMs);
+      const results = await rolloutResults(client);
+      assert.deepEqual([results.length, (await status('demo')).policyVersion], [12, 2]);
+      assertNoFaultDecided(results);
+      assert.ok(results.every(({ epochs }) => epochs === 1));
+    });
     await until(async () => (await kubectl('--namespace', sandboxes, 'get', 'pods', '--output=name')) === '');
   });
 
   it('has a host that stays adopt the Pods of one that goes, by the journals on their claim', {
     timeout: limitMs,
   }, async () => {
-    const { temporal, namespace: ofTemporal, signalPolicy } = outside ?? assert.fail();
-    const { client, close } = await connectClient(plainTarget(temporal, ofTemporal));
-    /** Whether an agent of a host waits for the policy. */
-    const isAtWork = async (host: string): Promise<boolean> => {
-      const query = `ExecutionStatus="Running" AND WorkflowType="rollout" AND ${searchAttributes.host.name}="${host}"`;
-      for await (const { workflowId } of client.workflow.list({ query })) {
-        const { raw } = await client.workflow.getHandle(workflowId).describe();
-        if (raw.pendingActivities?.some(({ activityType }) => activityType?.name === 'awaitAgent')) return true;
-      }
-      return false;
-    };
-    try {
+    const { signalPolicy } = outside ?? assert.fail();
+    await withClient(async (client) => {
       const shape = ['--tasks', 'generated:train/3', '--steps', '2', '--groups', '2', '--rollouts', '3'];
       await temper('train', '--id', 'adopted', ...shape, '--detach');
       await until(async () => (await status('adopted')).rolloutsStarted > 0, limitMs);
       signalPolicy('SIGSTOP');
-      await until(() => isAtWork('one-host-1'), limitMs);
+      await until(() => isAtWork(client, 'one-host-1'), limitMs);
       await inNamespace('scale', 'statefulset/one-host', '--replicas=1');
       await inNamespace('wait', '--for=delete', 'pod/one-host-1', '--timeout=5m');
       await temper('host', 'forget', 'one-host-1', '--yes', '--force');
@@ -113,27 +132,51 @@ describe('the Helm chart, installed on a cluster', () => {
       const adopted = (await rolloutResults(client)).filter(({ adoptions = 0 }) => adoptions > 0);
       assert.ok(adopted.length > 0, 'expected a rollout whose Pod was adopted');
       for (const { outcome, epochs } of adopted) assert.deepEqual([outcome, epochs], ['scored', 1]);
-    } finally {
-      signalPolicy('SIGCONT');
-      await close();
-    }
+    });
     await until(async () => (await kubectl('--namespace', sandboxes, 'get', 'pods', '--output=name')) === '', limitMs);
   });
 
   it('leaves the volumes alone behind, whose claims and directories are deleted by hand', async () => {
     await helm('uninstall', release);
     const selector = ['--selector', `app.kubernetes.io/instance=${release}`];
-    const kinds = 'all,persistentvolumes,persistentvolumeclaims,serviceaccounts,networkpolicies,poddisruptionbudgets';
-    const left = async () =>
-      (await inNamespace('get', kinds, ...selector, '--output=name')).split('\n').filter(Boolean);
+    const ofVolumes = ['--selector', `app.kubernetes.io/instance=${release},temper.namespace=${namespace}`];
+    const kinds = 'all,persistentvolumeclaims,serviceaccounts,networkpolicies,poddisruptionbudgets';
+    const left = async () => {
+      const namespaced = await inNamespace('get', kinds, ...selector, '--output=name');
+      const volumes = await kubectl('get', 'persistentvolumes', ...ofVolumes, '--output=name');
+      return `${volumes}${namespaced}`.split('\n').filter(Boolean);
+    };
     const volumes = pods.map((pod) => `persistentvolume/${namespace}-${pod}`);
     // Helm waits for its own objects, and not for their Pods.
     await until(async () => !(await left()).some((name) => name.startsWith('pod/')), 120_000);
     assert.deepEqual(await left(), [...volumes, ...pods.map((pod) => `persistentvolumeclaim/home-${pod}`)]);
     assert.equal(await kubectl('get', 'namespace', sandboxes, '--ignore-not-found'), '');
-    await inNamespace('delete', 'persistentvolumeclaims,persistentvolumes', ...selector);
+    await inNamespace('delete', 'persistentvolumeclaims', ...selector);
+    await kubectl('delete', 'persistentvolumes', ...ofVolumes);
     assert.deepEqual(await left(), []);
   });
+
+  /** Does something with a client of the stack's Temporal server, and lets the policy continue if it was stopped. */
+  async function withClient(use: (client: Client) => Promise<void>): Promise<void> {
+    const { temporal, namespace: ofTemporal, signalPolicy } = outside ?? assert.fail();
+    const { client, close } = await connectClient(plainTarget(temporal, ofTemporal));
+    try {
+      await use(client);
+    } finally {
+      signalPolicy('SIGCONT');
+      await close();
+    }
+  }
+
+  /** Whether an agent of a host waits for the policy. */
+  async function isAtWork(client: Client, host: string): Promise<boolean> {
+    const query = `ExecutionStatus="Running" AND WorkflowType="rollout" AND ${searchAttributes.host.name}="${host}"`;
+    for await (const { workflowId } of client.workflow.list({ query })) {
+      const { raw } = await client.workflow.getHandle(workflowId).describe();
+      if (raw.pendingActivities?.some(({ activityType }) => activityType?.name === 'awaitAgent')) return true;
+    }
+    return false;
+  }
 
   /** Makes what is there before the chart: the namespace, its secrets, and a directory for each volume. */
   async function prepare({ storeKeys, policyKeys, policyCertificate, checkpoints }: Outside): Promise<void> {
@@ -183,6 +226,8 @@ describe('the Helm chart, installed on a cluster', () => {
     const { temporal, namespace: ofTemporal, store, policy, checkpoints } = services;
     const [repository, tag] = image.split(':');
     const storage = { size: '1Gi', hostPath: directory };
+    // The node has two cores, on which sandboxes and the old and new control worker lie at once.
+    const resources = { requests: { cpu: '50m', memory: '256Mi' } };
     return {
       image: { repository, tag },
       temporal: { address: temporal, namespace: ofTemporal },
@@ -202,15 +247,16 @@ describe('the Helm chart, installed on a cluster', () => {
         { name: 'authority', mountPath: '/authority' },
       ],
       sandboxes: { namespace: sandboxes, programs: programsImage, apiServer },
-      control: { replicas: 1 },
+      control: { replicas: 1, resources },
       hosts: {
         replicas: 2,
         capacity: 3,
         journalsClaim: 'journals',
         storage,
-        resources: { requests: { cpu: '100m', memory: '256Mi' } },
+        settings: { TEMPER_KUBERNETES_REQUESTS: '0.1' },
+        resources,
       },
-      trainer: { storage, resources: { requests: { cpu: '100m', memory: '256Mi' } } },
+      trainer: { storage, resources },
     };
   }
 });
