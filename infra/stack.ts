@@ -63,6 +63,20 @@ export async function openStackKeys({ paths, stackKeys }: KeySource, objects: Ob
   return keys;
 }
 
+/**
+ * Makes the keys of a store's stack those of a copy as well, which would otherwise take the key of the first host for its own.
+ * Both stores have an identity.
+ */
+export async function copyKeyFingerprints(from: Objects, to: Objects): Promise<void> {
+  const { found } = await readIdentity(from);
+  const copied = found?.keys ?? [];
+  if (copied.length === 0) return;
+  await changeIdentity(to, (there) => {
+    if (there === null) throw new Error(`${to.location} lost its ${identityKey}; copy again`);
+    return { ...there, keys: [...new Set([...(there.keys ?? []), ...copied])] };
+  });
+}
+
 /** Parses keys in hexadecimal digits. An error names their origin, and never quotes them. */
 export function parseKeys(text: string, origin: string): StackKeys {
   const words = text.split(/[\s,]+/).filter((word) => word !== '');

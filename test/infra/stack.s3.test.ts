@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { pathsBelow } from '../../infra/paths.ts';
 import { readConfig } from '../../infra/settings/config.ts';
-import { openStackId, openStackKeys, parseKeys } from '../../infra/stack.ts';
+import { copyKeyFingerprints, openStackId, openStackKeys, parseKeys } from '../../infra/stack.ts';
 import { createDirectory } from '../../infra/store/directory.ts';
 import type { Objects } from '../../infra/store/objects.ts';
 import { openBucket } from '../../infra/store/s3/open.ts';
@@ -96,6 +96,20 @@ describe('the hosts of a stack', () => {
     await open(one);
     await open(two);
     await assert.rejects(open(three), /has no key of stack/);
+  });
+
+  it('have the same keys in a copy of their store', async () => {
+    const [paths, copy] = [await newHome(), newStack()];
+    const home = createDirectory(join(paths.stackFile, '..'));
+    const open = (text: string) => openStackKeys({ paths, stackKeys: keysFrom(text) }, copy);
+    for (const objects of [home, copy]) await openStackId(paths, objects);
+    await copyKeyFingerprints(home, copy);
+    await openStackKeys({ paths, stackKeys: keysFrom(one) }, home);
+    await copyKeyFingerprints(home, copy);
+    await assert.rejects(open(two), /has no key of stack/);
+    await open(`${two},${one}`);
+    await copyKeyFingerprints(home, copy);
+    await open(two);
   });
 });
 

@@ -17,7 +17,7 @@ export function storeCommand(): Command {
 }
 
 async function copyStore(options: JsonOption): Promise<void> {
-  const { openStackId } = await import('../../../infra/stack.ts');
+  const { copyKeyFingerprints, openStackId } = await import('../../../infra/stack.ts');
   const { copyObjects } = await import('../../../infra/store/copy.ts');
   const { openObjects } = await import('../../../infra/store/shared-state.ts');
   const { requireUsable } = await import('../../../infra/store/usable.ts');
@@ -36,6 +36,7 @@ async function copyStore(options: JsonOption): Promise<void> {
     // A home without an identity gets its own first, so that it cannot take over the stack of the bucket.
     await openStackId(paths, from);
     await openStackId(paths, to);
+    await copyKeyFingerprints(from, to);
     const copied = await copyObjects(from, to, {
       signal: interrupt.signal,
       onProgress: ({ objects, bytes: size, sent }) =>
