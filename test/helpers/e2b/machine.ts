@@ -67,7 +67,7 @@ export async function startMachine(id: string, template: Template): Promise<Mach
       const { SizeRw } = (await container.inspect({ size: true } as object)) as { readonly SizeRw?: number };
       return SizeRw ?? 0;
     },
-    pause: async () => void (await container.pause()),
+    pause: async () => void (await until(() => pauses(container))),
     resume: async () => void (await container.unpause()),
     end: async () => {
       await container.remove({ force: true }).catch(() => undefined);
@@ -75,6 +75,16 @@ export async function startMachine(id: string, template: Template): Promise<Mach
     },
   };
 }
+
+/** Freezes a container. Returns false if the runtime could not in its few seconds, as on a busy machine; it thaws it then. */
+const pauses = (container: Docker.Container): Promise<boolean> =>
+  container.pause().then(
+    () => true,
+    (error: unknown) => {
+      if (String(error).includes('unable to freeze')) return false;
+      throw error;
+    },
+  );
 
 const answers = (socketPath: string): Promise<boolean> =>
   new Promise((resolve) => {
