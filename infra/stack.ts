@@ -64,8 +64,8 @@ export async function openStackKeys({ paths, stackKeys }: KeySource, objects: Ob
 }
 
 /**
- * Makes the keys of a store's stack those of a copy as well, which would otherwise take the key of the first host for its own.
- * Both stores have an identity.
+ * Adds the fingerprints of a stack's keys to a copy of its store. Without them the copy would accept the first host with any key.
+ * Both stores must have an identity.
  */
 export async function copyKeyFingerprints(from: Objects, to: Objects): Promise<void> {
   const { found } = await readIdentity(from);

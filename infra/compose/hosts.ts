@@ -24,8 +24,8 @@ function hostsOf({ extra_hosts: given }: Service, { fill, reject }: Reading): re
 }
 
 /**
- * Returns the further names of hosts of all services, which share one file of names. Throws what their readings make for a name with
- * two meanings.
+ * Returns the further names of hosts of all services, which share one file of names. Throws TemperFailure UnsupportedTask if a name
+ * has different addresses in two services, or is that of a service.
  */
 export function sharedHosts(
   services: readonly (readonly [name: string, service: Service])[],

@@ -12,7 +12,7 @@ export interface SandboxNeeds {
   readonly filesInImage: boolean;
   /** The number of GPUs that it is to have. Default: none. */
   readonly gpus?: number;
-  /** The types of which these must be. Default: any. */
+  /** The types that these GPUs may have. Default: any. */
   readonly gpuTypes?: readonly string[];
   /** The directories that it has in memory, and a size of `/dev/shm`, in words. Default: none. */
   readonly inMemory?: string;

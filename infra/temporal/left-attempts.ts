@@ -52,7 +52,7 @@ async function returnAttempts(
 
 type PendingActivity = proto.temporal.api.workflow.v1.IPendingActivityInfo;
 
-/** Whether an attempt was given to an earlier process of the host, which alone polls its queue. */
+/** Whether an earlier process of the host got an attempt. No other host polls the queue of this one. */
 function isLeft({ state, activityOptions, lastWorkerIdentity }: PendingActivity, worker: HostWorker): boolean {
   return (
     state === startedState &&

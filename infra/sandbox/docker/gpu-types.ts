@@ -46,8 +46,8 @@ const wordsOf = (text: string): readonly string[] =>
 const tolerance = 0.1;
 
 /**
- * Whether a GPU is of a type such as `H100`, `A100-40`, `rtx-4090` or `nvidia-h100-80gb`: each word of the type is one of its name, or
- * its memory in GB. `L4` is no `L40`, and `A100` is one of any memory.
+ * Whether a GPU is of a type such as `H100`, `A100-40`, `rtx-4090` or `nvidia-h100-80gb`: each word of the type must be a word of the
+ * GPU's name, or its memory in GB. An `L40` is not of the type `L4`. An `A100` of any memory is of the type `A100`.
  */
 export function isOfType({ name, memoryMb }: HostGpu, type: string): boolean {
   const [own, asked] = [wordsOf(name), wordsOf(type)];

@@ -42,7 +42,7 @@ export const memoryDirectories = (directories: readonly MemoryDirectory[]): Read
 export const ulimitsOf = (ulimits: readonly Ulimit[]) =>
   ulimits.map(({ name, soft, hard }) => ({ Name: name, Soft: soft, Hard: hard }));
 
-/** Whether a container did not start because its daemon may not set the limits of its processes, which can be raised by few. */
+/** Whether the daemon did not start a container because it may not set the limits that its task asks for (`CAP_SYS_RESOURCE`). */
 export const refusedUlimits = (error: unknown): boolean => /setting rlimit/i.test(errorMessage(error));
 
 /** A sandbox's own container, which runs. */
