@@ -1,8 +1,8 @@
 import { constants } from 'node:fs';
-import { type FileHandle, mkdir, open, readFile, rm, stat } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { type FileHandle, open, readFile, rm, stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { tryLock as lockDescriptor } from 'fs-native-extensions';
+import { inDirectory } from './in-directory.ts';
 
 const pollMs = 200;
 
@@ -22,8 +22,7 @@ export interface LockedElsewhere {
 
 /** Takes the lock if it is free. Creates the file and its directory. */
 export async function tryLock(path: string): Promise<FileLock | LockedElsewhere> {
-  await mkdir(dirname(path), { recursive: true });
-  const file = await openExclusive(path, { create: true });
+  const file = await inDirectory(path, () => openExclusive(path, { create: true }));
   if (file === null || file === 'locked-elsewhere') return { holder: { pid: await readHolder(path) } };
   const nameHolder = async (pid: number): Promise<void> => {
     await file.truncate();
@@ -73,14 +72,15 @@ export async function withLock<Result>(
 /**
  * Opens a file that one process at a time may write, and whose writes are on disk when they return. The kernel holds the lock
  * and releases it when the file is closed or the process dies, so that no lock outlives its holder. Returns null when there is
- * no such file, and `locked-elsewhere` when another process has it.
+ * no such file and none is to be created, and `locked-elsewhere` when another process has it.
  */
 export async function openExclusive(
   path: string,
   { create }: { readonly create: boolean },
 ): Promise<FileHandle | 'locked-elsewhere' | null> {
   for (;;) {
-    const file = await openIfThere(path, constants.O_RDWR | constants.O_DSYNC | (create ? constants.O_CREAT : 0));
+    const flags = constants.O_RDWR | constants.O_DSYNC;
+    const file = await (create ? open(path, flags | constants.O_CREAT, 0o600) : openIfThere(path, flags));
     if (file === null) return null;
     try {
       if (!lockDescriptor(file.fd)) {
@@ -98,7 +98,7 @@ export async function openExclusive(
 }
 
 function openIfThere(path: string, flags: number): Promise<FileHandle | null> {
-  return open(path, flags, 0o600).catch(nullIfMissing);
+  return open(path, flags).catch(nullIfMissing);
 }
 
 async function isAt(path: string, file: FileHandle): Promise<boolean> {

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { open, rename, rm } from 'node:fs/promises';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { inDirectory } from '../process/in-directory.ts';
 
 export function sha256(bytes: Uint8Array | string): string {
   return createHash('sha256').update(bytes).digest('hex');
@@ -22,7 +22,7 @@ export async function writeOnce(path: string, bytes: Uint8Array | string, mode =
 export async function writeTemporary(path: string, bytes: Uint8Array | string, mode = 0o644): Promise<string> {
   const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`;
   try {
-    const file = await openNew(temporary, mode);
+    const file = await inDirectory(temporary, () => open(temporary, 'wx', mode));
     try {
       await file.writeFile(bytes);
       await file.sync();
@@ -34,18 +34,6 @@ export async function writeTemporary(path: string, bytes: Uint8Array | string, m
     // A name below something that is no directory cannot be removed either, and the first error is the one to tell.
     await rm(temporary, { force: true }).catch(() => undefined);
     throw storeFailure(path, error);
-  }
-}
-
-/** Creates a file and its directory, which another process may remove while it is empty. */
-async function openNew(path: string, mode: number): Promise<FileHandle> {
-  for (;;) {
-    await mkdir(dirname(path), { recursive: true });
-    try {
-      return await open(path, 'wx', mode);
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-    }
   }
 }
 

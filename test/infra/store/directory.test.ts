@@ -25,6 +25,18 @@ it('leaves neither locks nor unfinished writes in a directory', async () => {
   assert.deepEqual(await readdir(directory), ['a']);
 });
 
+it('creates objects in a folder that others remove whenever it is empty', async () => {
+  const objects = createDirectory(await mkdtemp(join(root, 'emptied-')));
+  const createAndRemove = async (writer: number): Promise<void> => {
+    for (let round = 0; round < 200; round += 1) {
+      const version = await objects.replace(`hosts/${writer}`, Buffer.from('1'), null);
+      assert.notEqual(await objects.replace(`hosts/${writer}`, Buffer.from('2'), version), null);
+      assert.equal(await objects.remove(`hosts/${writer}`), true);
+    }
+  };
+  await Promise.all([1, 2, 3, 4].map(createAndRemove));
+});
+
 it('says which file of a directory cannot be used', async () => {
   const directory = await mkdtemp(join(root, 'broken-'));
   await writeFile(join(directory, 'store'), 'a file where a folder should be');
