@@ -35,7 +35,10 @@ export interface ActivityEnd {
 export interface ManualActivity {
   readonly workflowId: string;
   cancel(): Promise<void>;
-  /** The server's view of the activity while it has not ended; `started` is the number of the attempt that runs. */
+  /**
+   * The server's view of the activity while it has not ended; `started` is the number of the attempt that runs, `retryMs` the
+   * pause that followed the last one that failed.
+   */
   pending(): Promise<{ readonly started: number; readonly details: unknown; readonly retryMs: number | null }>;
   /** Whether the attempt that runs has sent a heartbeat. */
   beat(): Promise<boolean>;
@@ -89,7 +92,8 @@ export async function startActivity(server: TestServer, activity: ActivityToRun)
     async pending() {
       const [activity] = (await handle.describe()).raw.pendingActivities ?? [];
       const [details] = activity?.heartbeatDetails?.payloads ?? [];
-      const interval = activity?.currentRetryInterval;
+      // While the first attempt waits for a worker, the server shows the interval of the policy.
+      const interval = (activity?.attempt ?? 1) > 1 ? activity?.currentRetryInterval : null;
       return {
         started: Number(activity?.state) === startedState ? (activity?.attempt ?? 0) : 0,
         details: details == null ? undefined : defaultPayloadConverter.fromPayload(details),
