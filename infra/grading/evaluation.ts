@@ -1,8 +1,8 @@
 import type { EvaluationRequest } from '../../workflows/contracts/evaluation.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import type { BuildContext, ReportImage } from '../sandbox/image.ts';
-import type { Providers } from '../sandbox/index.ts';
 import type { PreparedSandbox } from '../sandbox/prepare-image.ts';
+import type { Providers } from '../sandbox/providers.ts';
 import type { SandboxKind, SandboxMount, SandboxProvider } from '../sandbox/sandbox.ts';
 import type { SandboxOwner } from '../sandbox/sandbox-request.ts';
 import type { Beside, TaskService } from '../sandbox/service.ts';

@@ -1,6 +1,7 @@
+import type { Task } from '../../workflows/contracts/task.ts';
 import type { ImageName } from './image.ts';
 
-/** A task's requirements on its sandbox. */
+/** The requirements of a task and its rollout on the sandbox. */
 export interface SandboxNeeds {
   readonly task: string;
   /** Absolute paths that must exist under these very names, e.g. `/workspace` and `/tests`. */
@@ -30,4 +31,48 @@ export interface SandboxNeeds {
 export interface UnsupportedReason {
   readonly type: 'UnsupportedTask' | 'MissingImage';
   readonly message: string;
+}
+
+/** The facts of a task that decide the kind of its sandbox. */
+export type PlacedTask = Pick<
+  Task,
+  | 'id'
+  | 'image'
+  | 'imageFrom'
+  | 'workdir'
+  | 'gpus'
+  | 'gpuTypes'
+  | 'user'
+  | 'services'
+  | 'sharedMemoryMb'
+  | 'tmpfs'
+  | 'hosts'
+>;
+
+/** The requirements that come from the rollout. */
+export type RolloutNeeds = Pick<SandboxNeeds, 'filesInImage' | 'lifetimeMs'>;
+
+/** Fixed paths of Harbor's layout, which tests depend on. */
+const fixedPaths = ['/tests', '/logs/verifier'];
+
+/** Returns what a task and its rollout require of the sandbox. */
+export const needsOf = (task: PlacedTask, ofRollout: RolloutNeeds): SandboxNeeds => ({
+  task: task.id,
+  image: task.image,
+  imageFrom: task.imageFrom ?? 'host',
+  paths: [task.workdir, ...fixedPaths],
+  ...(task.gpus !== undefined && { gpus: task.gpus }),
+  ...(task.gpuTypes !== undefined && { gpuTypes: task.gpuTypes }),
+  ...inMemoryOf(task),
+  ...(task.hosts !== undefined && { hosts: task.hosts.map(({ name }) => name) }),
+  root: task.user === 'root',
+  services: (task.services ?? []).map(({ name }) => name),
+  ...ofRollout,
+});
+
+/** Returns what a task's sandbox has in memory, in words. */
+function inMemoryOf({ sharedMemoryMb, tmpfs = [] }: PlacedTask): Pick<SandboxNeeds, 'inMemory'> {
+  const shared = sharedMemoryMb === undefined ? [] : [`/dev/shm of ${sharedMemoryMb} MB`];
+  const all = [...shared, ...tmpfs.map(({ path }) => path)];
+  return all.length === 0 ? {} : { inMemory: all.join(', ') };
 }

@@ -13,7 +13,7 @@ import { createRuntime, runtimeTarget } from '../../infra/agents/runtime.ts';
 import { captureDiff } from '../../infra/grading/capture/capture-diff.ts';
 import { runTests } from '../../infra/grading/judge-diff.ts';
 import { prepareWorkspace, workspaceFiles } from '../../infra/grading/workspace/prepare-workspace.ts';
-import { openProviders } from '../../infra/sandbox/index.ts';
+import { openProviders } from '../../infra/sandbox/providers.ts';
 import type { Sandbox, SandboxKind, SandboxProvider, SandboxSpec } from '../../infra/sandbox/sandbox.ts';
 import { type Config, readConfigWith } from '../../infra/settings/config.ts';
 import { createTasks, type Tasks } from '../../infra/tasks/tasks.ts';

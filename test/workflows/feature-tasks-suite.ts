@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Server } from 'node:http';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { providerFor } from '../../infra/sandbox/index.ts';
+import { providerFor } from '../../infra/sandbox/choose-provider.ts';
 import type { SandboxProvider } from '../../infra/sandbox/sandbox.ts';
 import { startNamedNetwork, writeNetworkedTask } from '../helpers/egress/networked-task.ts';
 import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';

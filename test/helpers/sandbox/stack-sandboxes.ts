@@ -1,5 +1,5 @@
 import pLimit from 'p-limit';
-import { openProviders } from '../../../infra/sandbox/index.ts';
+import { openProviders } from '../../../infra/sandbox/providers.ts';
 import type { SandboxProvider } from '../../../infra/sandbox/sandbox.ts';
 import type { Config } from '../../../infra/settings/config.ts';
 import { openStackId } from '../../../infra/stack.ts';

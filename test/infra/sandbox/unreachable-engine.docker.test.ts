@@ -8,7 +8,7 @@ import { after, before, describe, it } from 'node:test';
 import { attachAgentSandbox } from '../../../activities/host/host.ts';
 import { createSlots } from '../../../activities/host/slots.ts';
 import { createDockerProvider } from '../../../infra/sandbox/docker/provider.ts';
-import { openProviders, type Providers } from '../../../infra/sandbox/index.ts';
+import { openProviders, type Providers } from '../../../infra/sandbox/providers.ts';
 import type { SandboxProvider } from '../../../infra/sandbox/sandbox.ts';
 import { agentSandboxName } from '../../../workflows/contracts/ids.ts';
 

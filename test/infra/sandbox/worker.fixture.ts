@@ -1,6 +1,6 @@
 // A worker process that a test kills: it starts a detached process in a sandbox, reports that and waits for its end.
 
-import { openProviders } from '../../../infra/sandbox/index.ts';
+import { openProviders } from '../../../infra/sandbox/providers.ts';
 import { readConfig } from '../../../infra/settings/config.ts';
 import { type SandboxKind, sandboxKinds } from '../../../workflows/contracts/sandbox-kinds.ts';
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, it } from 'node:test';
 import Docker from 'dockerode';
+import { chooseProvider } from '../../../../infra/sandbox/choose-provider.ts';
 import { findGpus } from '../../../../infra/sandbox/docker/gpus.ts';
 import { createDockerProvider } from '../../../../infra/sandbox/docker/provider.ts';
-import { chooseProvider } from '../../../../infra/sandbox/index.ts';
 import type { Sandbox } from '../../../../infra/sandbox/sandbox.ts';
 import { sandboxSpec } from '../../../../infra/sandbox/sandbox-request.ts';
 import { foreground, sh } from '../contract.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { createE2bProvider } from '../../../../infra/sandbox/e2b/provider.ts';
 import type { E2bSettings } from '../../../../infra/sandbox/e2b/settings.ts';
-import { openProviders } from '../../../../infra/sandbox/index.ts';
+import { openProviders } from '../../../../infra/sandbox/providers.ts';
 import type { SandboxSpec } from '../../../../infra/sandbox/sandbox.ts';
 import { readConfig } from '../../../../infra/settings/config.ts';
 import { startE2bServer } from '../../../helpers/e2b/server.ts';

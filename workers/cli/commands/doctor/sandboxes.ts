@@ -1,7 +1,7 @@
 import Docker from 'dockerode';
 import { sizeOfOwnImages } from '../../../../infra/sandbox/docker/images/evict.ts';
 import { createImageUses } from '../../../../infra/sandbox/docker/images/uses.ts';
-import { openProviders } from '../../../../infra/sandbox/index.ts';
+import { openProviders } from '../../../../infra/sandbox/providers.ts';
 import type { Config } from '../../../../infra/settings/config.ts';
 import { openStackId } from '../../../../infra/stack.ts';
 import { openObjects } from '../../../../infra/store/shared-state.ts';

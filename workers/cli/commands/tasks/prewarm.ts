@@ -30,7 +30,7 @@ export function prewarmCommand(): Command {
 
 /** Works without a stack: the Docker daemon pulls and builds, and every worker on this machine uses its images. */
 async function prewarmSet(named: string, options: PrewarmOptions): Promise<void> {
-  const { openProviders } = await import('../../../../infra/sandbox/index.ts');
+  const { openProviders } = await import('../../../../infra/sandbox/providers.ts');
   const { createRuntime } = await import('../../../../infra/agents/runtime.ts');
   const { createPublicNetwork } = await import('../../../../infra/egress/network.ts');
   const { createEgressPlaces } = await import('../../../../infra/egress/places.ts');

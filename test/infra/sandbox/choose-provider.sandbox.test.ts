@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, it } from 'node:test';
-import { chooseProvider } from '../../../infra/sandbox/index.ts';
+import { chooseProvider } from '../../../infra/sandbox/choose-provider.ts';
 import { createLocalProvider } from '../../../infra/sandbox/local/provider.ts';
 import type { SandboxKind, SandboxProvider, UnsupportedReason } from '../../../infra/sandbox/sandbox.ts';
 
