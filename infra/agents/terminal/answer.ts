@@ -163,9 +163,15 @@ function joined(calls: readonly Answer[]): Answer {
   };
 }
 
+const closeKeystrokes = '</keystrokes>';
+
 /** Reads the same answer as tags, another form that models are trained on. */
 function readTags(said: string): Answer | null {
-  const found = [...said.matchAll(/<keystrokes(?:\s+duration\s*=\s*["']?([\d.]+)["']?)?\s*>([\s\S]*?)<\/keystrokes>/g)];
+  // After the last end, each start would be searched for an end through the rest of the text, in quadratic time.
+  const ended = said.slice(0, Math.max(0, said.lastIndexOf(closeKeystrokes)) + closeKeystrokes.length);
+  const found = [
+    ...ended.matchAll(/<keystrokes(?:\s+duration\s*=\s*["']?([\d.]+)["']?)?\s*>([\s\S]*?)<\/keystrokes>/g),
+  ];
   const complete = /<task_complete>\s*true\s*<\/task_complete>/i.test(said);
   if (found.length === 0 && !complete) return null;
   const commands = found.map(([, wait, keystrokes = '']) => ({
