@@ -5,7 +5,7 @@ import type { RunningTurn } from '../turns/turn.ts';
 import type { Journal, RequestFailure } from './journal.ts';
 
 /** A failed request: its key, the reason, the time, and the number of turns at that time. */
-export interface FailedRequest {
+interface FailedRequest {
   readonly failure: RequestFailure;
   readonly key: string;
   readonly at: number;
@@ -15,18 +15,34 @@ export interface FailedRequest {
 /** The state of a turn when it failed. */
 export type FailedTurn = Pick<RunningTurn<unknown>, 'abandoned' | 'waiting'>;
 
+/** The effect of failed requests on a session. One that was answered later has none. */
+export interface UnansweredRequests {
+  /** Returns how many requests failed for this reason and were not answered later. */
+  count(failure: RequestFailure): number;
+  /** Whether the session ended at the context's length: a request was too long, and no turn followed, as one does after compaction. */
+  readonly overflowed: boolean;
+  /** Whether a failure of the engine or the gateway ended it: a request failed, and was neither answered nor followed by a turn. */
+  readonly cutOff: boolean;
+}
+
 /** The failed requests of a session, by their keys. */
-export interface RequestFailures {
+export interface RequestFailures extends UnansweredRequests {
   /** Adds a failure that was read from the journal. */
   restore(failed: Omit<FailedRequest, 'turns'>): void;
-  of(failure: RequestFailure): readonly FailedRequest[];
-  /** Whether a turn began after the failure. A turn that was running at that time does not count. */
-  wasFollowed(failed: FailedRequest): boolean;
   /** Records a failure. A request fails once per outage, however often it is retried; and only a limited number is kept. */
   add(failure: RequestFailure, key: string): Promise<void>;
+  /** Records the failure of a turn, unless it is the agent's own doing. Never rejects. */
+  addOf(turn: FailedTurn, key: string, error: unknown): Promise<void>;
   /** Writes the failures that could not be written before. */
   write(): Promise<void>;
   readonly unwritten: boolean;
+}
+
+export interface RequestFailuresDeps {
+  readonly journal: Pick<Journal, 'append'>;
+  readonly turns: () => readonly Pick<TurnRecord, 'startedAt'>[];
+  /** Whether a turn has answered the request of this key. */
+  readonly isAnswered: (key: string) => boolean;
 }
 
 /**
@@ -34,10 +50,7 @@ export interface RequestFailures {
  * written with the next failure or when the session is closed. If the gateway dies before that, the record is lost, and the
  * rollout is scored by what the agent left, unless the request is sent again and fails again.
  */
-export function createRequestFailures(
-  journal: Journal,
-  turns: () => readonly Pick<TurnRecord, 'startedAt'>[],
-): RequestFailures {
+export function createRequestFailures({ journal, turns, isAnswered }: RequestFailuresDeps): RequestFailures {
   const failures = new Map<string, FailedRequest>();
   const unwritten = new Map<string, FailedRequest>();
 
@@ -47,10 +60,16 @@ export function createRequestFailures(
     return failed;
   }
 
+  /** Whether a turn began after the failure. A turn that was running at that time does not count. */
   const wasFollowed = (failed: FailedRequest): boolean =>
     turns()
       .slice(failed.turns)
       .some(({ startedAt }) => startedAt >= failed.at);
+
+  const unansweredOf = (failure: RequestFailure): readonly FailedRequest[] =>
+    [...failures.values()].filter((one) => one.failure === failure && !isAnswered(one.key));
+
+  const wasLast = (failure: RequestFailure): boolean => unansweredOf(failure).some((one) => !wasFollowed(one));
 
   async function write(): Promise<void> {
     for (const [name, { failure, key, at }] of [...unwritten]) {
@@ -59,16 +78,28 @@ export function createRequestFailures(
     }
   }
 
+  async function add(failure: RequestFailure, key: string): Promise<void> {
+    const known = failures.get(key);
+    if (known?.failure === failure && !wasFollowed(known)) return;
+    if (known === undefined && failures.size >= limits.requestFailures) return;
+    unwritten.set(key, note({ failure, key, at: Date.now() }));
+    await write();
+  }
+
   return {
+    count: (failure) => unansweredOf(failure).length,
+    get overflowed() {
+      return wasLast('context-overflow');
+    },
+    get cutOff() {
+      return wasLast('engine-failure') || wasLast('gateway-failure');
+    },
     restore: (failed) => void note(failed),
-    of: (failure) => [...failures.values()].filter((one) => one.failure === failure),
-    wasFollowed,
-    async add(failure, key) {
-      const known = failures.get(key);
-      if (known?.failure === failure && !wasFollowed(known)) return;
-      if (known === undefined && failures.size >= limits.requestFailures) return;
-      unwritten.set(key, note({ failure, key, at: Date.now() }));
-      await write();
+    add,
+    async addOf(turn, key, error) {
+      const failure = classifyFailure(turn, error);
+      // It counts from memory if it cannot be written.
+      if (failure !== null) await add(failure, key).catch(() => {});
     },
     write,
     get unwritten() {

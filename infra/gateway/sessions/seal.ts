@@ -11,8 +11,8 @@ import type { Session } from './session.ts';
 export async function sealTrace(session: Session, store: Store, absences: readonly Absence[]): Promise<TraceSummary> {
   const { turns, hostCalls } = session;
   const lost = absences.filter((absence) => mayHaveCut(session, absence)).length;
-  const gatewayFailures = session.failed('gateway-failure') + lost;
-  const environmentFailures = session.failed('environment-failure');
+  const gatewayFailures = session.failures.count('gateway-failure') + lost;
+  const environmentFailures = session.failures.count('environment-failure');
   const built = buildSegments(turns, session.opened.branches);
   const { segments, branches, masked } = built;
   const counts = countsOf(session, built);
@@ -39,13 +39,13 @@ export async function sealTrace(session: Session, store: Store, absences: readon
     ...modelUseOf(turns),
     minVersion: versions.min,
     maxVersion: versions.max,
-    contextOverflow: session.overflowed,
-    turnLimit: session.failed('turn-limit') > 0,
-    ...(session.failed('token-budget') > 0 && { tokenBudget: true }),
-    engineFailures: session.failed('engine-failure'),
+    contextOverflow: session.failures.overflowed,
+    turnLimit: session.failures.count('turn-limit') > 0,
+    ...(session.failures.count('token-budget') > 0 && { tokenBudget: true }),
+    engineFailures: session.failures.count('engine-failure'),
     ...(gatewayFailures === 0 ? {} : { gatewayFailures }),
     ...(environmentFailures === 0 ? {} : { environmentFailures }),
-    ...(session.cutOff || lost > 0 ? { cutOff: true } : {}),
+    ...(session.failures.cutOff || lost > 0 ? { cutOff: true } : {}),
     ...(session.opened.upstream === undefined ? {} : { upstream: session.opened.upstream }),
     ...(hostCalls.records.length === 0 ? {} : { hostCalls: hostCalls.records.length }),
     ...(hostCalls.submitted && { submitted: true }),

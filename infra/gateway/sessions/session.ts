@@ -6,20 +6,16 @@ import { GatewayError } from '../gateway-error.ts';
 import type { ModelRequest } from '../model-call.ts';
 import { type TaskFiles, taskOf } from '../tools/task-files.ts';
 import type { Toolbox } from '../tools/toolbox.ts';
-import type { ModelBackend, PlannedTurn } from '../turns/model-backend.ts';
+import type { ModelBackend, PlannedTurn, TurnContext } from '../turns/model-backend.ts';
 import { createPolicyBackend, type PolicyBackendDeps } from '../turns/policy-backend.ts';
-import type { ReplyingTurn, RunningTurn } from '../turns/turn.ts';
+import type { ReplyingTurn } from '../turns/turn.ts';
 import { createUpstreamBackend, type UpstreamBackendDeps } from '../turns/upstream-backend.ts';
+import { createCommit } from './commit-turns.ts';
 import { createFence, type Fence, type FenceDeps } from './fence.ts';
 import { createHostCalls, type HostCalls } from './host-calls.ts';
-import type { Journal, JournalRecord, RequestFailure } from './journal.ts';
-import {
-  classifyFailure,
-  createRequestFailures,
-  type FailedRequest,
-  type FailedTurn,
-  type RequestFailures,
-} from './request-failures.ts';
+import type { Journal, JournalRecord } from './journal.ts';
+import { createRequestFailures, type RequestFailures, type UnansweredRequests } from './request-failures.ts';
+import { createRunningTurns } from './running-turns.ts';
 import type { OpenedFile } from './session-files.ts';
 import { limitReached, wantsMore } from './session-limits.ts';
 
@@ -31,12 +27,7 @@ export interface Session {
   readonly hostCalls: HostCalls;
   /** Retried requests that were answered from the journal, without those that a killed process counted. */
   readonly retries: number;
-  /** Returns how many requests failed for this reason and were not answered later. */
-  failed(failure: RequestFailure): number;
-  /** Whether the session ended at the context's length: a request was too long, and no turn followed, as one does after compaction. */
-  readonly overflowed: boolean;
-  /** Whether a failure of the engine or the gateway ended it: a request failed, and was neither answered nor followed by a turn. */
-  readonly cutOff: boolean;
+  readonly failures: UnansweredRequests;
   readonly openedAt: number;
   status(): SessionStatus;
   /** Notes that the session is being used. */
@@ -73,28 +64,41 @@ class LiveSession implements Session {
   readonly opened: OpenSession;
   readonly openedAt: number;
   readonly hostCalls: HostCalls;
-  readonly #deps: SessionDeps;
+  readonly failures: RequestFailures;
   readonly #fence: Fence;
   readonly #journal: Journal;
   readonly #backend: ModelBackend;
-  readonly #failures: RequestFailures;
-  readonly #running = new Map<string, RunningTurn<TurnRecord>>();
+  readonly #running = createRunningTurns();
+  readonly #commit: TurnContext['commit'];
   #closed: GatewayError | null = null;
   #retries = 0;
   #journaledRetries = 0;
   #lastActivityAt: number;
   #usedAt = Date.now();
-  #committing: Promise<void> = Promise.resolve(); // without the turn, whose long prompt would stay in memory
 
   constructor(deps: SessionDeps, { journal, opened, records }: OpenedFile) {
     this.opened = opened;
-    this.#deps = deps;
     this.#fence = createFence(deps, opened);
     this.#journal = this.#fence.guard(journal);
-    this.#failures = createRequestFailures(this.#journal, () => this.turns);
     const { upstream } = opened;
     this.#backend =
       upstream === undefined ? createPolicyBackend(deps, opened) : createUpstreamBackend(deps, opened, upstream);
+    const turns = () => this.turns;
+    this.failures = createRequestFailures({
+      journal: this.#journal,
+      turns,
+      isAnswered: (key) => this.#backend.answered(key) !== null,
+    });
+    this.#commit = createCommit({
+      journal: this.#journal,
+      fence: this.#fence,
+      turns,
+      onTurn: (turn) => {
+        this.#lastActivityAt = turn.endedAt;
+        this.touch();
+        deps.onTurn(opened.session, turn);
+      },
+    });
     this.hostCalls = createHostCalls({
       journal: this.#journal,
       tools: deps.toolbox.find(opened.hostTools ?? []),
@@ -102,7 +106,7 @@ class LiveSession implements Session {
       turns: () => this.turns.length,
       admit: () => this.#admit(),
       onFailure: (tool, error) => deps.onHostToolFailure(opened.session, tool, error),
-      onEnvironmentLost: (key) => this.#failures.add('environment-failure', key),
+      onEnvironmentLost: (key) => this.failures.add('environment-failure', key),
     });
     for (const record of records) this.#restore(record);
     this.openedAt = records[0]?.kind === 'open' ? records[0].at : Date.now();
@@ -112,7 +116,7 @@ class LiveSession implements Session {
   #restore(record: JournalRecord): void {
     if (record.kind === 'turn') this.#backend.restore(record.turn);
     else if (record.kind === 'host-call') this.hostCalls.restore(record.call);
-    else if (record.kind === 'flag') this.#failures.restore({ failure: record.flag, key: record.key, at: record.at });
+    else if (record.kind === 'flag') this.failures.restore({ failure: record.flag, key: record.key, at: record.at });
     else if (record.kind === 'rest') this.#retries = this.#journaledRetries = record.retries;
     else if (record.kind === 'close') {
       this.#closed = new GatewayError('session-closed', 'this session is closed');
@@ -132,28 +136,11 @@ class LiveSession implements Session {
     return this.#retries;
   }
 
-  failed(failure: RequestFailure): number {
-    return this.#unanswered(failure).length;
-  }
-
-  get overflowed(): boolean {
-    return this.#unanswered('context-overflow').some((overflow) => !this.#failures.wasFollowed(overflow));
-  }
-
-  get cutOff(): boolean {
-    const failed = [...this.#unanswered('engine-failure'), ...this.#unanswered('gateway-failure')];
-    return failed.some((failure) => !this.#failures.wasFollowed(failure));
-  }
-
-  #unanswered(failure: RequestFailure): readonly FailedRequest[] {
-    return this.#failures.of(failure).filter(({ key }) => this.#backend.answered(key) === null);
-  }
-
   status(): SessionStatus {
     return {
       state: this.#closed === null ? 'open' : 'closed',
       turns: this.turns.length,
-      inFlight: this.#running.size,
+      inFlight: this.#running.count,
       minVersion: versionRange(this.turns).min,
       lastActivityAt: this.#lastActivityAt,
     };
@@ -165,7 +152,7 @@ class LiveSession implements Session {
 
   isIdle(since: number): boolean {
     // A failure that could not be written exists in this memory alone.
-    return this.#usedAt < since && this.#running.size === 0 && !this.hostCalls.running && !this.#failures.unwritten;
+    return this.#usedAt < since && this.#running.count === 0 && !this.hostCalls.running && !this.failures.unwritten;
   }
 
   async ask(request: ModelRequest): Promise<ReplyingTurn<TurnRecord>> {
@@ -176,7 +163,7 @@ class LiveSession implements Session {
       return await this.#answer(request, planned);
     } catch (error) {
       // The turn did not start, so the handler of its result cannot note the failure.
-      await this.#noteFailure({ abandoned: false, waiting: false }, planned.key, error);
+      await this.failures.addOf({ abandoned: false, waiting: false }, planned.key, error);
       throw error;
     }
   }
@@ -188,16 +175,16 @@ class LiveSession implements Session {
       this.#retries += 1;
       return planned.replay(answered, this.openedAt);
     }
-    const joined = this.#running.get(planned.key);
-    if (joined !== undefined && !joined.abandoned) {
+    const joined = this.#running.find(planned.key);
+    if (joined !== undefined) {
       this.#retries += 1;
       return joined;
     }
-    const reached = limitReached(this.opened, this.turns, this.#running.size);
+    const reached = limitReached(this.opened, this.turns, this.#running.count);
     // No await between the lookup and the start, so the second of two equal requests joins the first.
     if (reached === null) return this.#start(planned);
     if (reached.kind === 'turn-limit' || reached.kind === 'token-budget') {
-      await this.#failures.add(reached.kind, planned.key);
+      await this.failures.add(reached.kind, planned.key);
     }
     throw reached;
   }
@@ -223,53 +210,19 @@ class LiveSession implements Session {
     const { key } = planned;
     const turn = planned.start({
       createdAt: this.openedAt,
-      commit: (make, add, signal) => this.#commit(make, add, signal),
-      noteOverflow: () => this.#failures.add('context-overflow', key),
+      commit: this.#commit,
+      noteOverflow: () => this.failures.add('context-overflow', key),
     });
-    this.#running.set(key, turn);
-    const leave = (): void => {
-      if (this.#running.get(key) === turn) this.#running.delete(key);
-    };
-    turn.result.then(leave, (error) => {
-      leave();
-      return this.#noteFailure(turn, key, error);
-    });
+    this.#running.add(turn);
+    turn.result.catch((error) => this.failures.addOf(turn, key, error));
     return turn;
-  }
-
-  async #noteFailure(turn: FailedTurn, key: string, error: unknown): Promise<void> {
-    const failure = classifyFailure(turn, error);
-    if (failure !== null) await this.#failures.add(failure, key).catch(() => {});
-  }
-
-  /** Commits one turn at a time, since a turn's index is its position in the journal. */
-  #commit(
-    make: (index: number) => TurnRecord,
-    add: (turn: TurnRecord) => void,
-    signal: AbortSignal,
-  ): Promise<TurnRecord> {
-    const committed = this.#committing.then(async () => {
-      signal.throwIfAborted();
-      await this.#fence.untilValid(signal);
-      const turn = make(this.turns.length);
-      await this.#journal.append({ kind: 'turn', turn });
-      add(turn);
-      this.#lastActivityAt = turn.endedAt;
-      this.touch();
-      this.#deps.onTurn(this.opened.session, turn);
-      // The host may have been lost while it wrote: then the turn may be missing in the journal that another one has adopted.
-      await this.#fence.untilValid(signal);
-      return turn;
-    });
-    this.#committing = Promise.allSettled([committed]).then(() => {});
-    return committed;
   }
 
   async close(reason: GatewayError): Promise<void> {
     const wasOpen = this.#closed === null;
     this.#closed ??= reason;
     await this.#cancelRunning(reason);
-    await this.#failures.write();
+    await this.failures.write();
     if (!wasOpen) return;
     const retries = this.#retries === 0 ? {} : { retries: this.#retries };
     await this.#journal.append({ kind: 'close', at: Date.now(), ...retries });
@@ -279,12 +232,11 @@ class LiveSession implements Session {
   async release(drainMs: number): Promise<void> {
     const closing = new GatewayError('gateway-closing', 'the gateway restarts; send the request again');
     this.#closed ??= closing;
-    const drained = Promise.allSettled([...this.#running.values()].map(({ result }) => result));
-    await settleWithin(drainMs, drained);
+    await settleWithin(drainMs, this.#running.ended());
     await this.#cancelRunning(closing);
     try {
       if (this.#fence.state !== 'valid') return;
-      await this.#failures.write();
+      await this.failures.write();
       if (this.#retries === this.#journaledRetries) return;
       await this.#journal.append({ kind: 'rest', at: Date.now(), retries: this.#retries });
     } finally {
@@ -293,8 +245,6 @@ class LiveSession implements Session {
   }
 
   async #cancelRunning(reason: GatewayError): Promise<void> {
-    const turns = [...this.#running.values()];
-    for (const turn of turns) turn.cancel(reason);
-    await Promise.allSettled([...turns.map(({ result }) => result), this.hostCalls.cancel(reason)]);
+    await Promise.allSettled([this.#running.cancel(reason), this.hostCalls.cancel(reason)]);
   }
 }

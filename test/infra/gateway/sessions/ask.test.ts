@@ -85,8 +85,8 @@ describe('a request to a session', () => {
       text.includes('bug') ? assert.fail('a bug in temper') : tokens.encode(text);
     const { session, asked } = sessionOf(gateway, encode);
     await assert.rejects(asked('bug'), /a bug in temper/);
-    assert.deepEqual([session.failed('gateway-failure'), session.cutOff], [1, true]);
+    assert.deepEqual([session.failures.count('gateway-failure'), session.failures.cutOff], [1, true]);
     await (await asked('x')).result;
-    assert.deepEqual([session.failed('gateway-failure'), session.cutOff], [1, false]);
+    assert.deepEqual([session.failures.count('gateway-failure'), session.failures.cutOff], [1, false]);
   });
 });
