@@ -8,7 +8,7 @@ const longestMs = 1_000;
 /** Polls until there is a result (anything but `false` and `null`) and returns it; throws after `limitMs`. */
 export async function until<Seen>(
   look: () => Seen | Promise<Seen>,
-  limitMs = 30_000,
+  limitMs = 60_000,
 ): Promise<Exclude<Seen, false | null>> {
   const end = Date.now() + limitMs;
   for (;;) {
