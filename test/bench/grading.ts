@@ -11,7 +11,7 @@ import { onInterrupt } from '../../workers/cli/follow/interrupt.ts';
 import { wholeNumber } from '../../workers/cli/stack/command.ts';
 import { describeError, exitCodeOf } from '../../workers/cli/text/errors.ts';
 import { live, note, print, printJson } from '../../workers/cli/text/output.ts';
-import { openHost } from '../../workers/host.ts';
+import { openHost } from '../../workers/open-host.ts';
 import { openState } from '../../workers/open-state.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import { createClock } from './grading/clock.ts';
