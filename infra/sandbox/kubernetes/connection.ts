@@ -13,7 +13,7 @@ import {
   windowBytes,
 } from './keeper/frames.ts';
 import { keeperCommand } from './keeper/program.ts';
-import { KeeperFailure, keeperEnded } from './keeper-failure.ts';
+import { KeeperEnd, KeeperFailure } from './keeper-failure.ts';
 import { container } from './pod.ts';
 
 /** The one connection of this process to the keeper of a Pod, which carries all its tasks. */
@@ -150,7 +150,6 @@ class KeeperConnection implements Connection {
     this.#lastPongMs = Date.now();
     this.#lastBeatMs = Date.now();
     this.#timer = setInterval(() => this.#beat(), pingEveryMs);
-    this.#waitIdle();
     socket.on('pong', () => {
       this.#lastPongMs = Date.now();
     });
@@ -160,9 +159,9 @@ class KeeperConnection implements Connection {
 
   receive(stream: number, bytes: Buffer): void {
     if (stream === stdoutStream) this.#takeAll(bytes);
-    else this.#words = (this.#words + String(bytes)).slice(-wordsBytes);
-    // The keeper has ended, which says so before the socket is closed.
-    if (stream !== stdoutStream && stream !== stderrStream) this.break(this.#endOf(`${keeperEnded}: ${this.#words}`));
+    else if (stream === stderrStream) this.#words = (this.#words + String(bytes)).slice(-wordsBytes);
+    // The cluster says that the keeper has ended, before it closes the socket.
+    else this.break(this.#endOf(String(bytes)));
   }
 
   start(request: TaskRequest, output: TaskOutput): Task {
@@ -221,9 +220,9 @@ class KeeperConnection implements Connection {
   }
 
   /** A keeper that was not ready yet, or that took this process for dead, has ended for reasons of its own. */
-  #endOf(text: string): Error {
+  #endOf(report: string): Error {
     this.#noteSilence();
-    return this.#isReady && !this.#wasSilent ? new KeeperFailure(text) : new Error(text);
+    return new KeeperEnd(this.#words, report, this.#isReady && !this.#wasSilent);
   }
 
   #noteSilence(): void {
@@ -243,6 +242,7 @@ class KeeperConnection implements Connection {
     if (kind === frameKinds.ready) {
       this.#isReady = true;
       this.#ready.resolve();
+      this.#waitIdle();
     }
     const task = this.#tasks.get(number);
     if (task === undefined) return;

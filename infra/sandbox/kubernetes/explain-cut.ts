@@ -3,13 +3,12 @@ import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { SandboxFailure } from '../failure.ts';
 import { apiStatus } from './client.ts';
 import type { Connection } from './connection.ts';
+import { stoppedContainer } from './keeper-failure.ts';
 
 /** The delays after which a Pod is looked at again: its connection may break before the API knows why. */
 const lossWaitsMs = [0, 200, 1_000, 3_000];
 /** The same where the runtime says that the container has stopped, so that the API will say it, too, if only late on a busy node. */
 const stopWaitsMs = [...lossWaitsMs, 5_000, 10_000, 15_000];
-/** The words of containerd and runc about a container that does not run. */
-const stoppedContainer = /CONTAINER_EXITED|in a stopped state|container not running/;
 
 /** A Pod behind a connection that may be cut. */
 export interface ReachedPod {

@@ -1,7 +1,7 @@
 import { SandboxFailure } from '../failure.ts';
 import { apiStatus, type Cluster } from './client.ts';
 import type { Connection } from './connection.ts';
-import { KeeperFailure, wasKeeperEnded } from './keeper-failure.ts';
+import { mayBeDoneInside, needsNoRetry } from './keeper-failure.ts';
 import { startWitness, type Witness, witnessBeside } from './witness-pod.ts';
 
 const attempts = 3;
@@ -25,26 +25,19 @@ export interface BlockedPod {
  */
 export async function findBlock(blocked: BlockedPod, cause: unknown): Promise<SandboxFailure | undefined> {
   const { cluster, pod, root } = blocked;
-  // Nothing but full memory ends the keeper of an agent that is not root, and the cluster says so.
-  const isSuspect = (error: unknown): boolean => root || wasKeeperEnded(error);
-  if (!isSuspect(cause)) return undefined;
+  if (!mayBeDoneInside(cause, root)) return undefined;
   await using witness = root ? witnessBeside(cluster, pod) : startWitness(cluster, pod);
   // The witness lives until there is an answer.
-  return await isBlocked(blocked, cause, { isSuspect, witness });
-}
-
-interface Evidence {
-  isSuspect(error: unknown): boolean;
-  readonly witness: Witness;
+  return await isBlocked(blocked, cause, witness);
 }
 
 async function isBlocked(
   { sandbox, root, connect }: BlockedPod,
   cause: unknown,
-  { isSuspect, witness }: Evidence,
+  witness: Witness,
 ): Promise<SandboxFailure | undefined> {
   let last = cause;
-  for (let attempt = 1; attempt <= attempts && !(last instanceof KeeperFailure); attempt++) {
+  for (let attempt = 1; attempt <= attempts && !needsNoRetry(last); attempt++) {
     try {
       await connect();
       return undefined;
@@ -53,7 +46,7 @@ async function isBlocked(
       if (error instanceof SandboxFailure || apiStatus(error) !== undefined) return undefined;
       last = error;
     }
-    if (!isSuspect(last) || !(await witness.showsSign())) return undefined;
+    if (!mayBeDoneInside(last, root) || !(await witness.showsSign())) return undefined;
   }
   if (!(await witness.showsSign())) return undefined;
   const evidence = (last instanceof Error ? last.message : String(last)).slice(0, 500);

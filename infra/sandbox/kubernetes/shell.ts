@@ -11,7 +11,7 @@ import type { Script, ScriptResult, Shell, StartedScript } from '../shell/shell.
 import type { Connection, TaskOutput } from './connection.ts';
 import { connectExplained, explained, type ReachedPod } from './explain-cut.ts';
 import type { TaskRequest } from './keeper/frames.ts';
-import { KeeperFailure, wasKeeperEnded } from './keeper-failure.ts';
+import { KeeperFailure, mayBeDoneInside } from './keeper-failure.ts';
 import { endOf, feed, startTask, type TaskLimits } from './run-task.ts';
 import { createTaskStream } from './task-stream.ts';
 
@@ -101,7 +101,7 @@ class PodShell implements Shell {
       // A stream that was cut is opened again at once, and needs no explanation.
       (ended) =>
         ended.catch((cause: unknown) => {
-          if (this.#pod.root || wasKeeperEnded(cause)) return explained(this.#pod, () => ended);
+          if (mayBeDoneInside(cause, this.#pod.root)) return explained(this.#pod, () => ended);
           throw cause;
         }),
     );

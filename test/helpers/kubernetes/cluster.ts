@@ -82,6 +82,28 @@ export async function signalComponent(name: string, signal: 'STOP' | 'CONT'): Pr
   await run(program, ['inside', 'sh', '-c', script, 'signal', name, signal]);
 }
 
+/** Sends a signal to the process of the container runtime that holds the containers of one Pod. */
+export async function signalShimOf(uid: string, signal: 'STOP' | 'CONT'): Promise<void> {
+  const script = `
+    for p in /proc/[0-9]*; do
+      grep -qs "pod$1" $p/cgroup || continue
+      parent=$(sed -n 's/^PPid:[[:space:]]*//p' $p/status)
+      [ "$(cat /proc/$parent/comm)" = containerd-shim ] && exec kill -"$2" $parent
+    done
+    exit 1`;
+  await run(program, ['inside', 'sh', '-c', script, 'signal', uid.replaceAll('-', '.'), signal]);
+}
+
+/** Breaks the stream of every command between the kubelet and the container runtime, as a restart of the runtime does. */
+export async function cutRuntimeStreams(): Promise<void> {
+  const script = `
+    port=$(ss -tlnpH | sed -n 's/.* 127.0.0.1:\\([0-9]*\\) .*"containerd".*/\\1/p' | head -n 1)
+    [ "$port" ] && [ "$(ss -tnH sport = :$port)" ] || exit 1
+    ss -K "sport = :$port or dport = :$port" >/dev/null 2>&1
+    [ -z "$(ss -tnH state established sport = :$port)" ]`;
+  await run(program, ['inside', 'sh', '-c', script]);
+}
+
 /** Ends the cluster with all that runs in it. */
 export async function takeDown(): Promise<void> {
   await run(program, ['down']);
