@@ -34,6 +34,11 @@ const wrong: readonly (readonly [string, readonly string[], RegExp])[] = [
   ['an unknown option', ['up', '--prot', 'auto'], /unknown option '--prot'/],
   ['an invalid number', ['train', '--steps', 'many'], /--steps <n>' argument 'many'.*whole number from 1 to 1000000/],
   ['an invalid choice', ['rollout', '--tasks', '.', '--sandbox', 'vm'], /--sandbox <kind>.*docker, local/],
+  [
+    'an unknown name in a list',
+    ['e2b', 'template', 'some:image', '--agents', 'codex,vim'],
+    /--agents <list>.*expected some of claude-code, codex, .*separated by commas, got vim/,
+  ],
   ['a missing option', ['rollout'], /required option '--tasks/],
   ['a missing argument', ['show'], /missing required argument 'id'/],
   ['a --port other than auto', ['up', '--port', '80'], /--port: expected auto, got 80/],

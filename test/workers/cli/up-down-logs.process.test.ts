@@ -90,10 +90,15 @@ describe('a stack as a user operates it', { timeout: 600_000 }, () => {
     const restored = `${home}-restored`;
     try {
       await cp(home, restored, { recursive: true });
-      const up = await temper('up', '--detach', '--port', 'auto', '--parts', 'temporal', '--home', restored).ended;
+      const args = ['--detach', '--port', 'auto', '--parts', 'temporal', '--home', restored, '--json'];
+      const up = await temper('up', ...args).ended;
       assert.equal(up.code, 0, up.stderr);
-      const [, address = ''] = /^Temporal +(\S+)/m.exec(up.stdout) ?? [];
-      const { client, close } = await connectClient(plainTarget(address, 'default'));
+      const { addresses, parts } = JSON.parse(up.stdout);
+      assert.deepEqual(
+        parts.map(({ name }: { readonly name: string }) => name),
+        ['temporal'],
+      );
+      const { client, close } = await connectClient(plainTarget(addresses.temporal, addresses.namespace));
       const { memo } = await client.schedule.getHandle(retentionSchedule).describe();
       await close();
       assert.equal(memo?.stack, JSON.parse(await readFile(join(restored, 'stack.json'), 'utf8')).id);

@@ -1,15 +1,15 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Command, Option } from 'commander';
+import { Command } from 'commander';
 import { type PackagedAgent, packagedAgents } from '../../../infra/agents/packages.ts';
 import { onInterrupt } from '../follow/interrupt.ts';
-import { configOf, type JsonOption, stackCommand, wholeNumber } from '../stack/command.ts';
+import { configOf, type JsonOption, namesAmong, stackCommand, wholeNumber } from '../stack/command.ts';
 import { Interrupted, UsageError } from '../text/errors.ts';
 import { live, note, print, printJson } from '../text/output.ts';
 
 interface TemplateOptions extends JsonOption {
-  readonly agent?: readonly PackagedAgent[];
+  readonly agents?: readonly PackagedAgent[];
   readonly cpus: number;
   readonly memoryMb: number;
   readonly name?: string;
@@ -19,10 +19,14 @@ export function e2bCommand(): Command {
   const template = stackCommand(
     'template',
     'Has the E2B server build the template of an image, with Node and the programs of agents in it. Repeat it after an upgrade of temper.',
-    'temper e2b template ghcr.io/you/task:1 --agent codex --cpus 2 --memory-mb 4096',
+    'temper e2b template ghcr.io/you/task:1 --agents codex,opencode --cpus 2 --memory-mb 4096',
   )
     .argument('<image>', 'image that the server can pull')
-    .addOption(new Option('--agent <name...>', 'agents whose programs it holds').choices(packagedAgents))
+    .option(
+      '--agents <list>',
+      `agents whose programs it holds, some of ${packagedAgents.join(', ')}, separated by commas (default: none)`,
+      namesAmong(packagedAgents),
+    )
     .option('--cpus <n>', "CPUs of the template's sandboxes", wholeNumber(1, 128), 2)
     .option('--memory-mb <n>', "memory of the template's sandboxes", wholeNumber(128, 1_048_576), 4_096)
     .option('--name <name>', 'name of the template (default: the one by which rollouts look for it)')
@@ -43,7 +47,7 @@ async function buildOne(image: string, options: TemplateOptions): Promise<void> 
   try {
     const programs = join(directory, 'programs');
     live('collecting programs');
-    await writePrograms(programs, options.agent ?? [], cacheDir);
+    await writePrograms(programs, options.agents ?? [], cacheDir);
     const size = { cpus: options.cpus, memoryMb: options.memoryMb };
     live('');
     await buildTemplate(e2b, { name, image, programs, ...size }, note, interrupt.signal);

@@ -1,14 +1,14 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import { capacityWarning, rolloutsThatFit } from '../../../infra/machine/rollouts-that-fit.ts';
 import type { Config } from '../../../infra/settings/config.ts';
 import { kindOf, type PartKind, type PartName, type PartStatus, partKinds } from '../../up/part.ts';
 import type { StackAddresses } from '../../up/up-file.ts';
 import { onInterrupt } from '../follow/interrupt.ts';
-import { configOf, type HomeOption, stackCommand } from '../stack/command.ts';
+import { configOf, type JsonOption, namesAmong, stackCommand } from '../stack/command.ts';
 import { UsageError } from '../text/errors.ts';
-import { note, print, table } from '../text/output.ts';
+import { note, print, printJson, table } from '../text/output.ts';
 
-interface UpOptions extends HomeOption {
+interface UpOptions extends JsonOption {
   readonly detach?: true;
   readonly port?: string;
   readonly parts?: readonly PartKind[];
@@ -25,8 +25,9 @@ export function upCommand(): Command {
     .option(
       '--parts <list>',
       'run only these parts, such as `gateway,host` on a host of a fleet (default: all that this machine needs)',
-      partList,
+      namesAmong(partKinds),
     )
+    .option('--json', 'print one JSON object to stdout when the stack runs')
     .action(up);
 }
 
@@ -53,8 +54,8 @@ async function up(options: UpOptions): Promise<void> {
     },
     interrupt.signal,
   );
-  printStack(stack.parts(), stack.addresses, config);
-  print('\nPress Ctrl-C to stop.');
+  const { addresses } = stack;
+  printStack({ parts: stack.parts(), addresses, config, last: 'Press Ctrl-C to stop.' }, options);
 
   await interrupt.first;
   await stack.close();
@@ -74,17 +75,9 @@ async function upDetached(options: UpOptions): Promise<void> {
   const { parts, addresses } = await startDetached(config, { signal: interrupt.signal, further });
   interrupt.release();
   const rows = parts.map(({ name, process: part, logFile }) => ({ name, pid: part?.pid ?? null, logFile }));
-  printStack(rows, addresses, config);
   const home = options.home === undefined ? '' : ` --home ${options.home}`;
-  print(`\nThe stack runs in the background. See \`temper logs -f${home}\`; stop it with \`temper down${home}\`.`);
-}
-
-function partList(text: string): readonly PartKind[] {
-  return text.split(',').map((word) => {
-    const kind = partKinds.find((known) => known === word);
-    if (kind !== undefined) return kind;
-    throw new InvalidArgumentError(`expected some of ${partKinds.join(', ')}, separated by commas, got ${word}`);
-  });
+  const last = `The stack runs in the background. See \`temper logs -f${home}\`; stop it with \`temper down${home}\`.`;
+  printStack({ parts: rows, addresses, config, last }, options);
 }
 
 /** Returns the parts to run: those of the kinds, of which this machine must be able to run each. */
@@ -100,20 +93,36 @@ async function partsOf(config: Config, kinds: readonly PartKind[] | undefined): 
   return needed.filter((name) => kinds?.includes(kindOf(name)) ?? true);
 }
 
-function printStack(
-  parts: readonly Pick<PartStatus, 'name' | 'pid' | 'logFile'>[],
-  { temporal, namespace, ui, policy }: StackAddresses,
-  config: Config,
-): void {
-  const rows = parts.map(({ name, pid, logFile }) => [name, String(pid), logFile]);
-  print(table(['process', 'pid', 'log'], rows));
-  print(`\nTemporal   ${temporal} (namespace ${namespace})`);
-  if (ui !== null) print(`UI         ${ui}`);
-  if (policy !== null) print(`policy     ${policy}`);
-  print(`home       ${config.home}`);
+interface RunningStack {
+  readonly parts: readonly Pick<PartStatus, 'name' | 'pid' | 'logFile'>[];
+  readonly addresses: StackAddresses;
+  readonly config: Config;
+  /** The next steps for the user. */
+  readonly last: string;
+}
+
+function printStack({ parts, addresses, config, last }: RunningStack, { json }: JsonOption): void {
+  const rows = parts.map(({ name, pid, logFile }) => ({ name, pid, logFile }));
+  if (json) printJson({ home: config.home, addresses, parts: rows });
+  else print(`${stackText(rows, addresses, config)}\n\n${last}`);
   const hasHost = parts.some(({ name }) => name === 'host');
   const warning = hasHost ? capacityWarning(config.capacity, rolloutsThatFit(config)) : null;
   if (warning !== null) note(`warning: ${warning}`);
+}
+
+function stackText(
+  parts: RunningStack['parts'],
+  { temporal, namespace, ui, policy }: StackAddresses,
+  { home }: Config,
+): string {
+  const rows = parts.map(({ name, pid, logFile }) => [name, String(pid), logFile]);
+  return [
+    `${table(['process', 'pid', 'log'], rows)}\n`,
+    `Temporal   ${temporal} (namespace ${namespace})`,
+    ...(ui === null ? [] : [`UI         ${ui}`]),
+    ...(policy === null ? [] : [`policy     ${policy}`]),
+    `home       ${home}`,
+  ].join('\n');
 }
 
 function reportRestarts(parts: readonly PartStatus[], seen: Map<string, number>): void {

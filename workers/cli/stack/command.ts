@@ -52,6 +52,16 @@ export async function runningConfigOf(options: HomeOption): Promise<Config> {
 export const sandboxOption = (): Option =>
   new Option('--sandbox <kind>', 'kind of sandbox for agent and tests').choices(sandboxChoices);
 
+/** Parses the value of a commander option as names of known things, separated by commas. */
+export function namesAmong<Name extends string>(known: readonly Name[]): (value: string) => readonly Name[] {
+  return (value) =>
+    value.split(',').map((word) => {
+      const name = known.find((one) => one === word);
+      if (name !== undefined) return name;
+      throw new InvalidArgumentError(`expected some of ${known.join(', ')}, separated by commas, got ${word}`);
+    });
+}
+
 /** Parses the value of a commander option as a whole number within bounds. */
 export function wholeNumber(min: number, max: number): (value: string) => number {
   return (value) => {
