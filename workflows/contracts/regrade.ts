@@ -35,6 +35,7 @@ export const regradeInput = z
     repeat: integer(1, 20, 'evaluations')
       .default(1)
       .describe('The number of evaluations of each diff. Repeated evaluations reveal flaky tests.'),
+    // A regrade is one workflow, which has them all in flight; a sweep with more rollouts than that divides itself.
     concurrency: integer(1, 500, 'rollouts').default(16).describe('The largest number of rollouts graded at once.'),
     pauseAtInfraShare: number(0.1, 1)
       .default(0.9)
