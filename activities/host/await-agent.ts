@@ -1,0 +1,174 @@
+import { Context } from '@temporalio/activity';
+import type { Held } from '../../infra/gateway/channel/hold.ts';
+import { createChannels } from '../../infra/gateway/channel/index.ts';
+import { blamingBrokenPrograms } from '../../infra/sandbox/broken-programs.ts';
+import { wasEndedInside } from '../../infra/sandbox/failure.ts';
+import type { ProcessStatus, Sandbox } from '../../infra/sandbox/sandbox.ts';
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { sessionId } from '../../workflows/contracts/ids.ts';
+import { cancelRequested } from '../boundary.ts';
+import type { AgentEnd, AwaitAgent } from '../interfaces/host.ts';
+import { endedItself, type KnownStatus, recordEnd } from './agent-end.ts';
+import { collect } from './collect.ts';
+import { agentKeyOf, type Host } from './host.ts';
+import { hasNetwork, type OpenEgress, openEgress } from './network.ts';
+
+/** An agent that was started. */
+export interface RunningAgent {
+  readonly sandbox: Sandbox;
+  readonly startedAtMs: number;
+  /** Whether it is known that the agent began. */
+  readonly sawStart: boolean;
+}
+
+/** An agent whose model calls and connections this activity attempt carries. */
+interface CarriedAgent extends RunningAgent {
+  /** The fencing token of this host when it began. Another host may adopt the agent if this one is declared lost meanwhile. */
+  readonly token: string | null;
+  readonly egress: OpenEgress | undefined;
+}
+
+/**
+ * Watches the agent until it ends or its time is over. An activity attempt after a worker's death continues with what is left
+ * of the time. Only a real cancel ends the agent; a shutdown leaves it alone.
+ */
+export async function awaitAgent(
+  host: Host,
+  input: AwaitAgent,
+  running: RunningAgent,
+  signal: AbortSignal,
+): Promise<AgentEnd> {
+  try {
+    return await blamingBrokenPrograms(running.sandbox, () => watchAgent(host, input, running, signal));
+  } catch (error) {
+    if (wasEndedInside(error)) return endedItself(host);
+    throw error;
+  }
+}
+
+async function watchAgent(
+  host: Host,
+  input: AwaitAgent,
+  running: RunningAgent,
+  signal: AbortSignal,
+): Promise<AgentEnd> {
+  const { sandbox } = running;
+  const token = host.fence();
+  const egress = await openAgentEgress(host, input, sandbox);
+  const status = await untilOver(host, input, { ...running, token, egress }, signal);
+  if (!isKnown(status)) return endUnknown(host, input, running, status);
+  await host.mayAct(token, signal);
+  const furtherLines = await endAndCollect(host, input, { sandbox, status }, signal);
+  return recordEnd(host, input, { sandbox, status, egress, furtherLines });
+}
+
+const isKnown = (status: ProcessStatus): status is KnownStatus =>
+  status.state === 'running' || status.state === 'exited';
+
+/** Carries an agent until it has ended or its time is over, and returns its status then. A cancelled agent is ended. */
+async function untilOver(
+  host: Host,
+  input: AwaitAgent,
+  carried: CarriedAgent,
+  signal: AbortSignal,
+): Promise<ProcessStatus> {
+  const { sandbox, startedAtMs, token, egress } = carried;
+  const { timeoutMs, diskBeforeMb } = input;
+  const agentKey = agentKeyOf(input.start?.task.step);
+  const leftMs = Math.max(0, startedAtMs + timeoutMs - Date.now());
+  const channel = holdChannel(host, input, carried);
+  try {
+    const status = await sandbox.wait(agentKey, { timeoutMs: leftMs, diskBeforeMb }, signal);
+    signal.throwIfAborted();
+    return status;
+  } catch (error) {
+    if (cancelRequested(signal) && host.acts(token)) await endAgent(sandbox, agentKey, 'running');
+    throw error;
+  } finally {
+    channel.close();
+    egress?.close();
+  }
+}
+
+/** Scores an agent that is root and erased its own records. Throws AgentStateUnknown for any other. */
+function endUnknown(
+  host: Host,
+  { start }: AwaitAgent,
+  { sandbox, sawStart }: RunningAgent,
+  status: Exclude<ProcessStatus, KnownStatus>,
+): Promise<AgentEnd> {
+  // The records are out of reach of every agent but one that is root.
+  if (sawStart && start?.task.user === 'root') return endedItself(host);
+  const evidence = status.state === 'unknown' ? status.evidence : 'it was never started';
+  throw new TemperFailure('AgentStateUnknown', `whether the agent ran in ${sandbox.name} is unknown: ${evidence}`);
+}
+
+/** Ends what is left of an agent, and runs what its task collects. Returns a line for each command that failed. */
+async function endAndCollect(
+  host: Host,
+  input: AwaitAgent,
+  { sandbox, status }: { readonly sandbox: Sandbox; readonly status: KnownStatus },
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const agentKey = agentKeyOf(input.start?.task.step);
+  // Tests may need what an agent that ended by itself has left. One that ran out of time is ended with all it started.
+  if (status.state === 'running') await endAgent(sandbox, agentKey, 'running');
+  const uncollected = await collectAfter(host, input, sandbox, signal);
+  if (!(await keepsProcesses(host, input, status))) await endAgent(sandbox, agentKey, 'exited');
+  return uncollected;
+}
+
+/** Runs what a task collects from its agent's sandbox. Returns a line for each command that failed. */
+async function collectAfter(
+  host: Host,
+  { start, kind }: AwaitAgent,
+  sandbox: Sandbox,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  if (start === undefined) return [];
+  const { task } = start;
+  const files = await host.tasks.open(task);
+  if (files.collect.length === 0) return [];
+  try {
+    const path = host.pathOf(kind);
+    return await blamingBrokenPrograms(sandbox, () => collect(sandbox, { task, files, path }, signal));
+  } catch (error) {
+    // The agent has left a sandbox in which nothing runs, which its diff will show.
+    if (wasEndedInside(error)) return [error.message];
+    throw error;
+  }
+}
+
+async function keepsProcesses(host: Host, { start }: AwaitAgent, { state }: ProcessStatus): Promise<boolean> {
+  if (state === 'running') return false;
+  return start?.task.gradedIn === 'same' && (await host.tasks.open(start.task)).keepProcesses;
+}
+
+/** Opens the proxy of the agent; undefined if its task has no network. */
+async function openAgentEgress(host: Host, { start }: AwaitAgent, { name }: Sandbox): Promise<OpenEgress | undefined> {
+  const policy = start?.task.network;
+  return hasNetwork(policy) ? openEgress(host, { sandbox: name, phase: 'agent', policy }) : undefined;
+}
+
+/** Carries the agent's model calls, and its connections to the outside, while this activity attempt waits for its end. */
+function holdChannel(host: Host, { epoch, agent }: AwaitAgent, { sandbox, token, egress }: CarriedAgent): Held {
+  const { channel = 'socket' } = sandbox.labels;
+  const { usesModel } = host.agent(agent);
+  const { log } = Context.current();
+  return createChannels(host.gatewaySockets)[channel].hold(sandbox, {
+    session: usesModel ? sessionId(epoch) : null,
+    egress,
+    // The relay uses the newest channel, which must be that of the host that has adopted it.
+    ready: (signal) => host.mayAct(token, signal),
+    onOutage: (cause) =>
+      log.warn('the channel to a sandbox does not hold; it is opened again', { agent, sandbox: sandbox.name, cause }),
+  });
+}
+
+/** Ends the agent and every process it left behind, so that nothing changes the workspace while its diff is captured. */
+async function endAgent(sandbox: Sandbox, agentKey: string, state: 'running' | 'exited'): Promise<void> {
+  // Kill the whole account first: searching a fork bomb's processes by key is slower than the bomb makes new ones.
+  await sandbox.killProcesses('agent');
+  // The log of a running process is complete only once its end is recorded.
+  if (state === 'running') await sandbox.kill(agentKey);
+}
