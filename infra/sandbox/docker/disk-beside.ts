@@ -1,6 +1,7 @@
 import type Docker from 'dockerode';
 import { z } from 'zod';
 import { callDaemon } from './daemon.ts';
+import { readDiskUsage } from './disk-usage.ts';
 import { ofSandboxLabel } from './service-options.ts';
 
 /** Returns the bytes that the services of a sandbox have written, also in volumes, and also those of services that have ended. */
@@ -45,6 +46,6 @@ export function createBytesBeside(docker: Docker): BytesBeside {
 }
 
 async function measureVolumes(docker: Docker): Promise<ReadonlyMap<string, number>> {
-  const { Volumes } = usage.parse(await callDaemon(() => docker.df()));
+  const { Volumes } = usage.parse(await readDiskUsage(docker));
   return new Map((Volumes ?? []).map(({ Name, UsageData }) => [Name, Math.max(0, UsageData?.Size ?? 0)]));
 }

@@ -1,5 +1,6 @@
 import type Docker from 'dockerode';
 import { callDaemon, daemonStatus } from '../daemon.ts';
+import { readDiskUsage } from '../disk-usage.ts';
 import { builderLabel } from './build.ts';
 import type { ImageUse, ImageUses } from './uses.ts';
 
@@ -72,7 +73,7 @@ async function measure(docker: Docker, known: readonly ImageUse[], budgetBytes: 
   const present = matching(await callDaemon(() => docker.listImages()), known);
   const wholeBytes = sumOf(present.map(({ bytes }) => bytes));
   if (wholeBytes <= budgetBytes) return { present, usedBytes: wholeBytes };
-  const { Images, LayersSize = Number.POSITIVE_INFINITY } = (await callDaemon(() => docker.df())) as DiskUsage;
+  const { Images, LayersSize = Number.POSITIVE_INFINITY } = (await readDiskUsage(docker)) as DiskUsage;
   const own = new Set(present.map(({ id }) => id));
   // Counts all layers of this host except those that belong to one other image alone. Layers shared between other images are
   // thus counted as temper's, which errs on the safe side.

@@ -6,13 +6,14 @@ import { join } from 'node:path';
 import { it } from 'node:test';
 import Docker from 'dockerode';
 import { builtImageName, readBuildContext } from '../../../../../infra/harbor/build-context.ts';
+import { readDiskUsage } from '../../../../../infra/sandbox/docker/disk-usage.ts';
 import { createImageUses } from '../../../../../infra/sandbox/docker/images/uses.ts';
 import { createDockerProvider } from '../../../../../infra/sandbox/docker/provider.ts';
 import { startRegistry } from '../../../../helpers/sandbox/registry.ts';
 import { treeOf } from '../../../../helpers/sandbox/workspaces.ts';
 
 const docker = new Docker();
-const signal = AbortSignal.timeout(300_000);
+const { signal } = new AbortController();
 
 it('removes images that temper pulled, but none in use and none that was there before', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'temper-evict-'));
@@ -117,7 +118,7 @@ it('counts a layer that several images share once', async () => {
 
 /** Returns the size of the layers that several images of this Docker share. */
 async function sharedBytes(): Promise<number> {
-  const { Images, LayersSize } = (await docker.df()) as {
+  const { Images, LayersSize } = (await readDiskUsage(docker)) as {
     readonly Images: readonly Docker.ImageInfo[];
     readonly LayersSize: number;
   };
