@@ -5,6 +5,7 @@ import { after, before, describe, it } from 'node:test';
 import Docker from 'dockerode';
 import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
 import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
+import { builtTags, pruneBuilt } from '../helpers/sandbox/built-images.ts';
 import { startRegistry } from '../helpers/sandbox/registry.ts';
 import { answerTest, writeHarborTask } from '../helpers/tasks/harbor-task.ts';
 
@@ -26,8 +27,8 @@ describe('a task whose image is a Dockerfile', () => {
   });
   after(async () => {
     await rollouts?.close();
-    for (const tag of await builtTags()) await docker.getImage(tag).remove({ force: true });
-    await docker.pruneImages({ filters: { dangling: ['true'], label: [`temper.built-by=${stack}`] } });
+    for (const tag of await builtTags(docker, mark)) await docker.getImage(tag).remove({ force: true });
+    await pruneBuilt(docker, stack);
   });
 
   it('is built before its rollouts begin, and both of their sandboxes are made from it', async () => {
@@ -71,7 +72,7 @@ HEALTHCHECK --interval=1s CMD touch /tmp/checked
     assert.deepEqual([oracle.outcome, oracle.reward], ['scored', 1], JSON.stringify(oracle));
     assert.deepEqual([nop.outcome, nop.reward], ['scored', 0], JSON.stringify(nop));
     assert.ok((oracle.stageSeconds.prepareImage ?? 0) > 0);
-    assert.equal((await builtTags()).length, 1);
+    assert.equal((await builtTags(docker, mark)).length, 1);
   });
 
   it('is built from the directory of a terminal-bench task, without its tests and solution', async () => {
@@ -126,9 +127,3 @@ it('ends a rollout as an invalid task, naming the image, if the registry does no
     await rollouts.close();
   }
 });
-
-async function builtTags(): Promise<readonly string[]> {
-  const found = await docker.listImages({ filters: { reference: ['temper-built'] } });
-  const infos = await Promise.all(found.map(({ Id }) => docker.getImage(Id).inspect()));
-  return infos.flatMap(({ Config, RepoTags }) => (Config.Env.includes(`TEST=${mark}`) ? RepoTags : []));
-}

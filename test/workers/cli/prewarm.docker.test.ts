@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import Docker from 'dockerode';
+import { builtTags } from '../../helpers/sandbox/built-images.ts';
 import { startRegistry, type TestRegistry } from '../../helpers/sandbox/registry.ts';
 import { writeHarborTask } from '../../helpers/tasks/harbor-task.ts';
 import { until } from '../../helpers/until.ts';
@@ -31,11 +32,7 @@ describe('temper tasks prewarm', () => {
   });
   afterEach(() => rm(home, { recursive: true, force: true }));
   after(async () => {
-    const images = await docker.listImages({ filters: { reference: ['temper-built'] } });
-    for (const { Id } of images) {
-      const { Config, RepoTags } = await docker.getImage(Id).inspect();
-      if (Config.Env?.includes(`TEST=${mark}`)) for (const tag of RepoTags) await docker.getImage(tag).remove();
-    }
+    for (const tag of await builtTags(docker, mark)) await docker.getImage(tag).remove();
     const there = new Set((await docker.listImages()).flatMap(({ RepoTags }) => RepoTags ?? []));
     for (const image of pulled) if (there.has(image)) await docker.getImage(image).remove({ force: true });
     await registry?.close();

@@ -16,6 +16,7 @@ import { createDockerProvider } from '../../../../../infra/sandbox/docker/provid
 import { BuildFailure } from '../../../../../infra/sandbox/failure.ts';
 import type { NetworkMode, NetworkPolicy } from '../../../../../workflows/contracts/network.ts';
 import { listenInNetwork, loopbackNetwork, ownAddress } from '../../../../helpers/egress/loopback-network.ts';
+import { pruneBuilt } from '../../../../helpers/sandbox/built-images.ts';
 import { treeOf } from '../../../../helpers/sandbox/workspaces.ts';
 
 const stack = `build-network-${process.pid}`;
@@ -34,7 +35,7 @@ before(async () => {
 after(async () => {
   server.close();
   for (const image of made) await docker.getImage(image).remove({ force: true });
-  await docker.pruneImages({ filters: { dangling: ['true'], label: [`temper.built-by=${stack}`] } });
+  await pruneBuilt(docker, stack);
   await rm(root, { recursive: true, force: true });
 });
 

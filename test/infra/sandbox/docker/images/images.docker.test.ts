@@ -12,6 +12,7 @@ import { createDockerProvider } from '../../../../../infra/sandbox/docker/provid
 import type { DockerSettings } from '../../../../../infra/sandbox/docker/settings.ts';
 import { BuildFailure } from '../../../../../infra/sandbox/failure.ts';
 import type { ImageProgress } from '../../../../../infra/sandbox/image.ts';
+import { pruneBuilt } from '../../../../helpers/sandbox/built-images.ts';
 import { startRegistry, type TestRegistry } from '../../../../helpers/sandbox/registry.ts';
 import { treeOf } from '../../../../helpers/sandbox/workspaces.ts';
 import { until } from '../../../../helpers/until.ts';
@@ -42,7 +43,7 @@ const runningCommands = async (): Promise<number> =>
 
 after(async () => {
   for (const image of made) await docker.getImage(image).remove({ force: true });
-  await docker.pruneImages({ filters: { dangling: ['true'], label: [`temper.built-by=${stack}`] } });
+  await pruneBuilt(docker, stack);
 });
 
 describe('an image from a Dockerfile', () => {
