@@ -36,12 +36,13 @@ function poll(turn: PlacementTurn) {
   };
 }
 
-function open(capacity: number, share: number, training: boolean) {
+/** `waiting` says how many rollouts a queue has at the server; a poll that brings none at once is no proof against that. */
+function open(capacity: number, share: number, training: boolean, waiting: (queue: string) => number = () => 0) {
   const slots = createSlots(capacity);
   const turns = createPlacementTurns({
     slots,
     share: createSweepShare(slots, share, async () => training),
-    backlogOf: async () => 0,
+    backlogOf: async (queue) => waiting(queue),
   });
   const runs = poll(turns.of({ name: 'runs', sweep: false, weight: 1 }));
   return { slots, turns, runs, sweeps: poll(turns.of({ name: 'sweeps', sweep: true, weight: 1 })) };
@@ -76,18 +77,20 @@ describe('the turns of the placement queues', () => {
   });
 
   it('give sweeps none until the poll for runs has found none', async () => {
-    const { slots, runs, sweeps } = open(8, 0.5, false);
-    for (let index = 0; index < 7; index += 1) {
+    let left = 7;
+    const { slots, runs, sweeps } = open(8, 0.5, false, (queue) => (queue === 'runs' ? left : 0));
+    while (left > 0) {
       await until(runs.mayPoll);
       assert.equal(sweeps.mayPoll(), false);
-      runs.place(slots, `run-${index}`, false);
+      runs.place(slots, `run-${left}`, false);
+      left -= 1;
     }
     await until(sweeps.mayPoll);
     assert.equal(runs.mayPoll(), true, 'an idle poll for runs keeps no slot from sweeps');
   });
 
   it('give runs slots by their weights, also one that comes late, and what one leaves to the others', async () => {
-    const { slots, turns } = open(8, 0.5, true);
+    const { slots, turns } = open(8, 0.5, true, (queue) => (queue === 'runs' ? 0 : 1));
     const placed: { readonly name: string; readonly share: string }[] = [];
     const queueOf = (share: string, weight: number) => ({
       share,
