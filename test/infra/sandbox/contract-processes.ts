@@ -6,7 +6,6 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { it } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Sandbox } from '../../../infra/sandbox/sandbox.ts';
 import { until } from '../../helpers/until.ts';
@@ -245,11 +244,7 @@ async function endOf(sandbox: Sandbox, key: string): Promise<string> {
 
 /** Waits until the log of a process has exactly this text. */
 async function logged(sandbox: Sandbox, key: string, text: string): Promise<void> {
-  const deadlineMs = Date.now() + 10_000;
-  while (String((await sandbox.readLog(key, { fromByte: 0, maxBytes: 100 })).bytes) !== text) {
-    assert.ok(Date.now() < deadlineMs, `expected the log ${JSON.stringify(text)}`);
-    await delay(20);
-  }
+  await until(async () => String((await sandbox.readLog(key, { fromByte: 0, maxBytes: 100 })).bytes) === text);
 }
 
 function surroundingsContract({ subject, provider, signal, make }: Bench): void {

@@ -5,6 +5,7 @@ import Docker from 'dockerode';
 import { createDockerProvider } from '../../../infra/sandbox/docker/provider.ts';
 import type { SandboxSpec } from '../../../infra/sandbox/sandbox.ts';
 import { keeperDirectory } from '../../../infra/sandbox/shell/scripts.ts';
+import { until } from '../../helpers/until.ts';
 import { foreground, sandboxContract, sh } from './contract.ts';
 
 const image = 'temper-tasks:bookworm';
@@ -119,11 +120,11 @@ describe('a docker sandbox, seen from the daemon', () => {
   it('ends what an agent that is root left, under whatever account, and keeps its own records', async () => {
     const sandbox = await make('left-by-root', { root: true });
     const leave =
-      'echo said; for u in 0 1 65534; do setsid setpriv --reuid=$u --clear-groups sleep 321 >/dev/null 2>&1 & done; sleep 0.2';
+      'echo said; for u in 0 1 65534; do setsid setpriv --reuid=$u --clear-groups sleep 321 >/dev/null 2>&1 & done';
     await sandbox.start({ key: 'agent', argv: sh(leave), env: {}, account: 'agent' }, signal);
     assert.equal((await sandbox.wait('agent', { timeoutMs: 20_000 }, signal)).state, 'exited');
     const count = sh('cat /proc/[0-9]*/cmdline | tr "\\0" " " | grep -o "sleep 3[2]1" | wc -l');
-    assert.equal(String((await sandbox.exec({ ...foreground, argv: count }, signal)).stdout), '3\n');
+    await until(async () => String((await sandbox.exec({ ...foreground, argv: count }, signal)).stdout) === '3\n');
     await sandbox.start({ key: 'tests', argv: ['sleep', '60'], env: {}, account: 'grader' }, signal);
     await sandbox.killProcesses('agent');
     assert.equal(String((await sandbox.exec({ ...foreground, argv: count }, signal)).stdout), '0\n');
