@@ -15,9 +15,19 @@ const request = { task: 'generated:train/1/0', agent: 'oracle' };
 
 describe('a paused rollout', () => {
   let rollouts: Rollouts;
+  /** Resolves when the rollouts may have their sandboxes. */
+  let mayProvision = Promise.resolve();
 
   before(async () => {
-    rollouts = await startRollouts();
+    rollouts = await startRollouts(() => ({
+      stages: (real) => ({
+        ...real,
+        provisionSandbox: async (input) => {
+          await mayProvision;
+          return real.provisionSandbox(input);
+        },
+      }),
+    }));
   });
   after(() => rollouts?.close());
 
@@ -39,11 +49,16 @@ describe('a paused rollout', () => {
     assert.ok(stageSeconds.resolveTask > 0);
   });
 
-  it('cleans up when it is stopped during the pause', async () => {
+  it('cleans up when it is stopped during the pause', async (t) => {
     const handle = await startPaused('stopped');
+    const paused = Promise.withResolvers<void>();
+    t.after(() => paused.resolve());
+    mayProvision = paused.promise;
     await handle.signal(resumeSignal);
     await until(async () => (await handle.query<RolloutStatus>('rolloutStatus')).host !== null);
     await handle.signal(pauseSignal, 'again');
+    paused.resolve();
+    await until(async () => (await rollouts.sandboxes()).length === 1);
     await handle.signal(stopSignal, 'stale');
     const { outcome, stageSeconds } = await handle.result();
     assert.equal(outcome, 'stale');
