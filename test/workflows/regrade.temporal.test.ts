@@ -34,6 +34,9 @@ describe('a regrade', () => {
       workflowId: 'sweep',
       args: [request],
     });
+    // The list, which a regrade reads, lags behind.
+    const ended = 'WorkflowType="rollout" AND ExecutionStatus="Completed"';
+    await until(async () => (await stack.server.client.workflow.count(ended)).count === rolloutsOfSweep);
   });
   beforeEach(() => {
     stack.script = { reward: () => 0 };

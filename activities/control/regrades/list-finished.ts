@@ -1,4 +1,4 @@
-import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import { type Client, type WorkflowExecutionDescription, WorkflowNotFoundError } from '@temporalio/client';
 import { z } from 'zod';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { RegradeInput } from '../../../workflows/contracts/regrade.ts';
@@ -14,10 +14,13 @@ export async function* listFinished(client: Client, { run, rollouts }: RegradeIn
     for (const id of rollouts) yield await finishedNamed(client, id);
     return;
   }
-  const ended = 'WorkflowType="rollout" AND ExecutionStatus="Completed"';
+  const listed = 'WorkflowType="rollout" AND ExecutionStatus IN ("Completed", "Running")';
   const runFilter = run === undefined ? '' : ` AND ${searchAttributes.run.name}="${run.replaceAll('"', '\\"')}"`;
   let found = 0;
-  for await (const { workflowId, runId } of client.workflow.list({ query: `${ended}${runFilter}` })) {
+  for await (const { workflowId, runId, status } of client.workflow.list({ query: `${listed}${runFilter}` })) {
+    // The list lags behind, so each that it takes for running is looked up.
+    if (status.name !== 'COMPLETED' && (await describe(client, workflowId, runId))?.status.name !== 'COMPLETED')
+      continue;
     found += 1;
     yield { workflowId, runId };
   }
@@ -29,13 +32,7 @@ export async function* listFinished(client: Client, { run, rollouts }: RegradeIn
 }
 
 async function finishedNamed(client: Client, id: string): Promise<FinishedRef> {
-  const description = await client.workflow
-    .getHandle(id)
-    .describe()
-    .catch((error: unknown) => {
-      if (error instanceof WorkflowNotFoundError) return null;
-      throw error;
-    });
+  const description = await describe(client, id);
   if (description?.type !== 'rollout') {
     const got = description === null ? 'which this server does not know' : `which is a ${description.type}`;
     throw refused(`rollouts: expected workflow ids of rollouts, got ${id}, ${got}`);
@@ -43,6 +40,16 @@ async function finishedNamed(client: Client, id: string): Promise<FinishedRef> {
   const { workflowId, runId, status } = description;
   if (status.name === 'COMPLETED') return { workflowId, runId };
   throw refused(`rollouts: expected rollouts that have a result, got ${id}, which is ${status.name.toLowerCase()}`);
+}
+
+/** Returns what the server knows of an execution, of the newest one without a run id; null if it has none. */
+async function describe(client: Client, id: string, runId?: string): Promise<WorkflowExecutionDescription | null> {
+  try {
+    return await client.workflow.getHandle(id, runId).describe();
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return null;
+    throw error;
+  }
 }
 
 const refused = (message: string): TemperFailure => new TemperFailure('InvalidInput', `regrade: ${message}`);
