@@ -58,9 +58,11 @@ it('a stage that runs out of time halves its lane, and metrics, `temper status` 
   });
   const running = worker.run();
   try {
-    const stage = await startActivity(server, { type: 'captureDiff', taskQueue, heartbeatTimeoutMs });
+    const retry = { initialMs: 100, maximumMs: 100, attempts: 100 };
+    const stage = await startActivity(server, { type: 'captureDiff', taskQueue, heartbeatTimeoutMs, retry });
     const { how, attempt } = await stage.end();
-    assert.deepEqual([how, attempt], ['completed', 2]);
+    // A machine that stands still for a second may lose the second one, too.
+    assert.ok(how === 'completed' && attempt >= 2, `${how} in attempt ${attempt}`);
     await until(() => lanes.capture.width.now === 2);
 
     const served = async (): Promise<string> => (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
