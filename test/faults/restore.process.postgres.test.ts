@@ -63,17 +63,25 @@ it('resumes a sweep from a backup of databases and store, which later work does 
   const home = join(directory, 'home');
   const backup = join(directory, 'backup');
   const { address } = server;
-  const workersOf = () => startScriptedWorkers({ address, client, namespace }, home, { reward: () => 1 });
+  /** Holds all agents but the first four, so that the sweep is not over when it is backed up. */
+  const paused = Promise.withResolvers<void>();
+  let agents = 0;
+  const agent = async (): Promise<void> => {
+    agents += 1;
+    if (agents > 4) await paused.promise;
+  };
+  const workersOf = () => startScriptedWorkers({ address, client, namespace }, home, { reward: () => 1, agent });
 
   let workers = await workersOf();
   const kept = await startSweep('kept', 40);
   await until(async () => (await kept.query(sweepStatusQuery)).ended >= 2);
   await kept.signal(pauseSignal, 'backup');
+  paused.resolve();
   const before = await until(async () => {
     const status = await kept.query(sweepStatusQuery);
     return status.phase === 'paused' && status.inFlight === 0 ? status : null;
   });
-  assert.ok(before.ended < 40, 'the sweep is not over when it is backed up');
+  assert.ok(before.ended < 40, `${before.ended} of 40 had ended`);
 
   await server.crash();
   await onDatabases('pg_dump', (database) => ['--format=custom', `--file=${dumpOf(database)}`, database]);
