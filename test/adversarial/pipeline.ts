@@ -84,7 +84,7 @@ export async function createPipeline(kind: SandboxKind, open = providers[kind]):
   const mounts = runtime === null ? [] : [{ ...runtime, readOnly: true as const }];
   const path = runtime === null ? null : `${runtimeTarget}/bin:/usr/bin:/bin`;
   const store = createFileStore(join(home, 'store'));
-  const signal = AbortSignal.timeout(300_000);
+  const { signal } = new AbortController();
   let count = 0;
 
   const inSandbox = async <T>(

@@ -55,7 +55,7 @@ export function faultContract({ title, image, open, faults }: FaultSubject): voi
   describe(`${title} whose provider fails`, () => {
     const stack = `faults-${process.pid}-${Date.now().toString(36)}`;
     const provider = open(stack);
-    const signal = AbortSignal.timeout(300_000);
+    const { signal } = new AbortController();
     const made = new Set<string>();
     const spec = (name: string): SandboxSpec => {
       const fullName = `${stack}-${name}`;

@@ -66,7 +66,7 @@ export function sandboxContract(subject: Subject): void {
       const fixed = { name: fullName, image: subject.image, workdir: '/workspace', mounts: [] };
       return { ...fixed, ...limits, ...changes, labels: { ...own, ...labels } };
     };
-    const signal = AbortSignal.timeout(600_000);
+    const { signal } = new AbortController();
     const make: Bench['make'] = (name, changes) => provider.ensure(spec(name, changes), signal);
     const bench: Bench = { subject, stack, provider, signal, spec, make };
 

@@ -26,7 +26,7 @@ describe('a docker sandbox, seen from the daemon', () => {
   const stack = `daemon-${process.pid}`;
   const docker = new Docker();
   const provider = createDockerProvider({ stack });
-  const signal = AbortSignal.timeout(300_000);
+  const { signal } = new AbortController();
   const made = new Set<string>();
   const make = (name: string, changes: Partial<SandboxSpec> = {}, by = provider) => {
     const labels = {
