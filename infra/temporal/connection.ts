@@ -3,6 +3,7 @@ import { Client, Connection, type ConnectionOptions, isGrpcServiceError } from '
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import type { NativeConnection, NativeConnectionOptions } from '@temporalio/worker';
 import { errorMessage } from '../../workflows/contracts/error-message.ts';
+import { findTlsFault } from './tls-fault.ts';
 
 const defaultAddress = '127.0.0.1:7233';
 const defaultNamespace = 'default';
@@ -72,8 +73,8 @@ async function openClient<Transport extends Connection | NativeConnection>(
   target: TemporalTarget,
   connect: () => Promise<Transport>,
 ): Promise<TemporalConnection<Transport>> {
-  const connection = await connect().catch((error: unknown) => {
-    throw unreachable(target, error);
+  const connection = await connect().catch(async (error: unknown) => {
+    throw await unreachable(target, error);
   });
   try {
     await requireNamespace(connection, target);
@@ -93,7 +94,8 @@ function loadProfile(env: Readonly<Record<string, string | undefined>>, profile:
     });
   } catch (error) {
     throw new Error(
-      `expected a readable Temporal profile, got: ${errorMessage(error)}; see TEMPORAL_PROFILE and TEMPORAL_CONFIG_FILE`,
+      `expected a readable Temporal profile, got: ${errorMessage(error)}; ` +
+        'correct TEMPORAL_PROFILE, TEMPORAL_CONFIG_FILE, or the variable of TEMPORAL_TLS_* that names the file',
       { cause: error },
     );
   }
@@ -105,35 +107,31 @@ async function requireNamespace(connection: Connection | NativeConnection, targe
       connection.workflowService.describeNamespace({ namespace: target.namespace }),
     );
   } catch (error) {
-    throw unreachable(target, error);
+    throw await unreachable(target, error);
   }
 }
 
-function unreachable(target: TemporalTarget, cause: unknown): Error {
+async function unreachable(target: TemporalTarget, cause: unknown): Promise<Error> {
   const how = `${target.tls === false ? 'without TLS' : 'with TLS'}, ${target.apiKey === undefined ? 'no API key' : 'an API key'}`;
   return new Error(
     `no Temporal server at ${target.address} with the namespace ${target.namespace} (${how}): ${errorMessage(cause)}; ` +
-      `${remedyOf(target, codeOf(cause))}check TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE and the profile, or start one with \`temper up\``,
+      ((await remedyOf(target, codeOf(cause))) ??
+        'check TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE and the profile, or start one with `temper up`'),
     { cause },
   );
 }
 
-/** Advice on a server that refuses a connection or does not understand it; empty if only the address can be wrong. */
-function remedyOf({ tls, apiKey }: TemporalTarget, code: status | undefined): string {
+/** Advice on a server that refuses a connection or does not understand it; null if only the address can be wrong. */
+async function remedyOf(target: TemporalTarget, code: status | undefined): Promise<string | null> {
   if (code === status.UNAUTHENTICATED || code === status.PERMISSION_DENIED) {
-    return apiKey === undefined
-      ? 'the server wants an API key: set TEMPORAL_API_KEY; '
-      : 'the server does not accept the API key for this namespace: correct TEMPORAL_API_KEY or its permissions; ';
+    return target.apiKey === undefined
+      ? 'the server wants an API key: set TEMPORAL_API_KEY'
+      : 'the server does not accept the API key for this namespace: correct TEMPORAL_API_KEY or its permissions';
   }
   if (code === status.NOT_FOUND) {
-    return 'create the namespace with `temporal operator namespace create`, or correct TEMPORAL_NAMESPACE; ';
+    return 'create the namespace with `temporal operator namespace create`, or correct TEMPORAL_NAMESPACE';
   }
-  if (tls === false) return '';
-  return (
-    'if something listens there, TLS failed: check that TEMPORAL_TLS_SERVER_CA_CERT_PATH has the authority of the server, ' +
-    'that TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH have a certificate that it accepts, ' +
-    'and that TEMPORAL_TLS_SERVER_NAME is a name of its certificate; '
-  );
+  return findTlsFault(target);
 }
 
 /** The status code with which a server has refused a call. A native connection has it only as text. */
@@ -141,6 +139,7 @@ function codeOf(error: unknown): status | undefined {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (isGrpcServiceError(cause)) return cause.code;
     if (/not have permission|unauthorized|unauthenticated/i.test(cause.message)) return status.PERMISSION_DENIED;
+    if (/namespace .*not found/i.test(cause.message)) return status.NOT_FOUND;
   }
   return undefined;
 }

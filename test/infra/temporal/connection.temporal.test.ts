@@ -65,6 +65,13 @@ describe('the configured Temporal server', () => {
     const broken = { TEMPORAL_CONFIG_FILE: join(directory, 'broken.toml') };
     assert.throws(() => configuredTarget(broken), /expected a readable Temporal profile/);
   });
+
+  it('is an error that names the file of a certificate that is not there', () => {
+    assert.throws(
+      () => configuredTarget(env({ TEMPORAL_ADDRESS: 'here:1', TEMPORAL_TLS_CLIENT_CERT_PATH: '/nowhere/client.pem' })),
+      /\/nowhere\/client\.pem.*TEMPORAL_TLS_/,
+    );
+  });
 });
 
 describe('connecting', () => {
@@ -84,10 +91,7 @@ describe('connecting', () => {
 
   it('fails with the name of an unknown namespace and what to do', async () => {
     for (const connect of [connectClient, connectWorker]) {
-      await assert.rejects(
-        connect(plainTarget(server.address, 'nowhere')),
-        /namespace nowhere .*check TEMPORAL_ADDRESS/,
-      );
+      await assert.rejects(connect(plainTarget(server.address, 'nowhere')), /namespace nowhere .*create the namespace/);
     }
   });
 

@@ -74,14 +74,36 @@ describe('a Temporal server that demands a client certificate and an API key', (
 
   /** Mistakes of a client, and the advice that it receives. */
   const wrong = {
-    'an unknown authority': () => [{ TEMPORAL_TLS_SERVER_CA_CERT_PATH: other.caFile }, /TEMPORAL_TLS_SERVER_CA_CERT/],
+    'an unknown authority': () => [
+      { TEMPORAL_TLS_SERVER_CA_CERT_PATH: other.caFile },
+      /certificate is of another authority: TEMPORAL_TLS_SERVER_CA_CERT_PATH/,
+    ],
+    'another name of the server': () => [
+      { TEMPORAL_TLS_SERVER_NAME: undefined },
+      /altnames|cert's list.*TEMPORAL_TLS_SERVER_NAME/,
+    ],
+    'no TLS': () => [
+      Object.fromEntries(Object.keys(variables()).flatMap((one) => (/TLS|KEY/.test(one) ? [[one, undefined]] : []))),
+      /speaks TLS: set TEMPORAL_TLS_SERVER_CA_CERT_PATH/,
+    ],
     'no client certificate': () => [
       { TEMPORAL_TLS_CLIENT_CERT_PATH: undefined, TEMPORAL_TLS_CLIENT_KEY_PATH: undefined },
-      /TEMPORAL_TLS_CLIENT_CERT/,
+      /wants a client certificate: set TEMPORAL_TLS_CLIENT_CERT_PATH/,
+    ],
+    'an expired certificate': () => [
+      {
+        TEMPORAL_TLS_CLIENT_CERT_PATH: authority.expired.certFile,
+        TEMPORAL_TLS_CLIENT_KEY_PATH: authority.expired.keyFile,
+      },
+      /TEMPORAL_TLS_CLIENT_CERT_PATH expired at/,
+    ],
+    'a certificate with another key': () => [
+      { TEMPORAL_TLS_CLIENT_KEY_PATH: other.client.keyFile },
+      /cannot be used with the key of TEMPORAL_TLS_CLIENT_KEY_PATH/,
     ],
     'a certificate of another authority': () => [
       { TEMPORAL_TLS_CLIENT_CERT_PATH: other.client.certFile, TEMPORAL_TLS_CLIENT_KEY_PATH: other.client.keyFile },
-      /TEMPORAL_TLS_CLIENT_CERT/,
+      /refuses the certificate of TEMPORAL_TLS_CLIENT_CERT_PATH, which is of CN=authority/,
     ],
     'no key': () => [{ TEMPORAL_API_KEY: undefined }, /TEMPORAL_API_KEY/],
     'a key of another namespace': () => [{ TEMPORAL_API_KEY: issuer.issue('elsewhere:admin') }, /TEMPORAL_API_KEY/],

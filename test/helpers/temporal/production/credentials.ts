@@ -16,6 +16,8 @@ export interface Authority {
   readonly caFile: string;
   readonly server: KeyPair;
   readonly client: KeyPair;
+  /** A certificate of a client that has expired. */
+  readonly expired: KeyPair;
 }
 
 export interface KeyPair {
@@ -31,10 +33,10 @@ export async function createAuthority(): Promise<Authority & AsyncDisposable> {
   const ec = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
   const ca = ['-subj', '/CN=authority', '-keyout', 'ca.key', '-out', 'ca.pem', '-days', '2'];
   await openssl('req', '-x509', ...ec, ...ca);
-  const sign = async (name: string, extensions: string): Promise<KeyPair> => {
+  const sign = async (name: string, extensions: string, days = '2'): Promise<KeyPair> => {
     await openssl('req', ...ec, '-subj', `/CN=${name}`, '-keyout', `${name}.key`, '-out', `${name}.csr`);
     await writeFile(file(`${name}.ext`), extensions);
-    const signing = ['-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial', '-days', '2', '-extfile', `${name}.ext`];
+    const signing = ['-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial', '-days', days, '-extfile', `${name}.ext`];
     await openssl('x509', '-req', '-in', `${name}.csr`, ...signing, '-out', `${name}.pem`);
     return { certFile: file(`${name}.pem`), keyFile: file(`${name}.key`) };
   };
@@ -42,6 +44,7 @@ export async function createAuthority(): Promise<Authority & AsyncDisposable> {
     caFile: file('ca.pem'),
     server: await sign('server', `subjectAltName=DNS:${serverName}\nextendedKeyUsage=serverAuth,clientAuth\n`),
     client: await sign('client', 'extendedKeyUsage=clientAuth\n'),
+    expired: await sign('expired', 'extendedKeyUsage=clientAuth\n', '-1'),
     [Symbol.asyncDispose]: () => rm(directory, { recursive: true, force: true }),
   };
 }
