@@ -30,15 +30,20 @@ async function accessOf({ listen, listenTls, pool }: Config): Promise<Pick<Polic
   if (isLoopback(listen)) return {};
   const { apiKey: engine } = pool;
   const { apiKey: trainer } = pool.trainer;
-  // An empty key could be neither sent nor checked.
-  if (engine && trainer && listenTls !== null) return { keys: { engine, trainer }, tls: await listenTls() };
+  if (isKey(engine) && isKey(trainer) && listenTls !== null) {
+    return { keys: { engine, trainer }, tls: await listenTls() };
+  }
   const lacking = [
-    ...(engine ? [] : ['TEMPER_ENGINE_API_KEY']),
-    ...(trainer ? [] : ['TEMPER_TRAINER_API_KEY']),
+    ...(isKey(engine) ? [] : ['TEMPER_ENGINE_API_KEY']),
+    ...(isKey(trainer) ? [] : ['TEMPER_TRAINER_API_KEY']),
     ...(listenTls === null ? ['TEMPER_LISTEN_CERT', 'TEMPER_LISTEN_KEY'] : []),
   ].join(', ');
   throw new Error(
     `TEMPER_LISTEN=${listen} serves the policy to a network, which also needs ${lacking}; set them (the keys for all parts ` +
-      'of the stack), or listen on 127.0.0.1',
+      `of the stack, with at least ${shortestKey} characters each), or listen on 127.0.0.1`,
   );
 }
+
+/** The fewest characters of a key that cannot be guessed over a network. */
+const shortestKey = 16;
+const isKey = (key: string | undefined): key is string => key !== undefined && key.length >= shortestKey;

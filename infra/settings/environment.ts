@@ -41,7 +41,7 @@ export const environment = z.object({
   TEMPER_STORE_REGION: setting(
     text().optional(),
     'region of the bucket',
-    'that of `AWS_REGION` or the profile; `us-east-1` with an endpoint',
+    '`AWS_REGION`, `AWS_DEFAULT_REGION` or profile; `us-east-1` with an endpoint',
   ),
   TEMPER_STORE_PATH_STYLE: setting(
     z.enum(['on', 'off']).optional(),

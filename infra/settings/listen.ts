@@ -16,7 +16,7 @@ export const listenVariables = {
   ),
   TEMPER_LISTEN: setting(
     address(),
-    'address on which the embedded policy server listens. On any other than the loopback address it serves TLS, with `TEMPER_LISTEN_CERT` and `TEMPER_LISTEN_KEY`, to clients with the keys of engine and trainer; without these it does not start',
+    'address on which the embedded policy server listens. On any other than the loopback address it serves TLS, with `TEMPER_LISTEN_CERT` and `TEMPER_LISTEN_KEY`, to clients with the keys of engine and trainer, of at least 16 characters each; without these it does not start',
   ),
   TEMPER_METRICS_LISTEN: setting(
     address(),

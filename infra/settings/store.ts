@@ -16,8 +16,9 @@ export function storeFrom(
   const address = parseS3Address(env.TEMPER_STORE ?? '');
   if (address === null) return { kind: 'directory', root: home };
   const endpoint = env.TEMPER_STORE_ENDPOINT ?? null;
-  // A server of one's own ignores the region, but requests are signed with one.
-  const fallback = endpoint === null || (AWS_REGION ?? AWS_DEFAULT_REGION) !== undefined ? null : 'us-east-1';
+  // The client reads AWS_REGION alone, and AWS's own commands AWS_DEFAULT_REGION, too. A server of one's own ignores the region,
+  // but requests are signed with one.
+  const fallback = AWS_REGION ?? AWS_DEFAULT_REGION ?? (endpoint === null ? null : 'us-east-1');
   return {
     kind: 's3',
     ...address,

@@ -32,7 +32,10 @@ export async function serveGuardedMetrics(
     await once(server.listen(port, listen), 'listening');
   } catch (cause) {
     const found = cause instanceof Error ? cause.message : String(cause);
-    throw new Error(`metrics: expected to listen on ${listen}:${port}, got ${found}`, { cause });
+    throw new Error(
+      `metrics: expected to listen on ${listen}:${port}, got ${found}; correct TEMPER_METRICS_LISTEN or TEMPER_METRICS_PORT`,
+      { cause },
+    );
   }
   // The process ends with its workers, also if one of them fails at its start.
   server.unref();

@@ -10,7 +10,7 @@ export interface S3Place extends S3Address {
   readonly kind: 's3';
   /** Null: AWS, or what AWS_ENDPOINT_URL names. */
   readonly endpoint: string | null;
-  /** Null: as AWS_REGION or the profile says. */
+  /** Null: as the profile says. */
   readonly region: string | null;
   /** Whether the bucket is part of the path instead of the host name. */
   readonly pathStyle: boolean;

@@ -49,6 +49,10 @@ describe('readConfig', () => {
     assert.deepEqual(readConfig({ ...bucket, TEMPER_STORE_ENDPOINT: endpoint }).store, other);
     const own = { TEMPER_STORE_ENDPOINT: endpoint, TEMPER_STORE_REGION: 'r', TEMPER_STORE_PATH_STYLE: 'off' };
     assert.deepEqual(readConfig({ ...bucket, ...own }).store, { ...aws, endpoint, region: 'r' });
+    for (const name of ['AWS_REGION', 'AWS_DEFAULT_REGION']) {
+      const { store } = readConfig({ ...bucket, TEMPER_STORE_ENDPOINT: endpoint, [name]: 'eu-1' });
+      assert.deepEqual(store, { ...other, region: 'eu-1' });
+    }
     for (const TEMPER_STORE of ['/directory', 's3://', 's3://a/../b', 'http://bucket']) {
       assert.throws(
         () => readConfig({ ...environment, TEMPER_STORE }),

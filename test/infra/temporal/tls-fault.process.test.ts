@@ -40,7 +40,7 @@ describe('the fault of a TLS connection', () => {
   });
   const faultWith = (tls: TlsTarget['tls']) => findTlsFault({ address, tls });
 
-  it('is none where both sides accept each other, and where nothing listens', async () => {
+  it('is null where both sides accept each other, and where nothing listens', async () => {
     const tls = await trusting(authority, authority.client);
     assert.equal(await faultWith(tls), null);
     const gone = createPlainServer();

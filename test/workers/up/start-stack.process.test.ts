@@ -94,12 +94,12 @@ describe('a stack', () => {
     }
   });
 
-  it('refuses to serve the policy to a network without keys, with empty ones, or without a certificate', async () => {
+  it('refuses to serve the policy to a network without keys, with short ones, or without a certificate', async () => {
     const keys = { TEMPER_ENGINE_API_KEY: '', TEMPER_TRAINER_API_KEY: 'key' };
     const open = await withFreePorts(readConfig({ ...config.env, ...keys, TEMPER_LISTEN: '0.0.0.0' }));
     await assert.rejects(
       startStack({ config: open, parts: ['temporal', 'policy'] }, noSignal()),
-      /TEMPER_LISTEN=0\.0\.0\.0 serves the policy to a network, which also needs TEMPER_ENGINE_API_KEY, TEMPER_LISTEN_CERT, TEMPER_LISTEN_KEY;/,
+      /TEMPER_LISTEN=0\.0\.0\.0 serves the policy to a network, which also needs TEMPER_ENGINE_API_KEY, TEMPER_TRAINER_API_KEY, TEMPER_LISTEN_CERT, TEMPER_LISTEN_KEY;/,
     );
   });
 

@@ -46,7 +46,8 @@ export function hostTable(rows: readonly HostRow[]): string {
     rows.map(({ name, state, taken, capacity, sandboxes, version, renewedAt }) => [
       name,
       state,
-      String(taken),
+      // Its last record still has the slots of the rollouts that have moved on since.
+      state === 'lost' ? '-' : String(taken),
       String(capacity),
       sandboxes.join(', ') || '-',
       version,

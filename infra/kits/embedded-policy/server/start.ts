@@ -163,6 +163,11 @@ function once<T>(work: () => Promise<T>): () => Promise<T> {
   };
 }
 
+const listenAdvice: Readonly<Record<string, string>> = {
+  EADDRINUSE: '; stop what listens there, or choose another port',
+  EADDRNOTAVAIL: '; choose an address of this machine, or 0.0.0.0 for all of them',
+};
+
 async function listen(
   app: Hono,
   { port, listen: hostname = '127.0.0.1', tls }: Pick<PolicyServerOptions, 'port' | 'listen' | 'tls'>,
@@ -174,7 +179,7 @@ async function listen(
     ready,
   );
   server.once('error', (cause: NodeJS.ErrnoException) => {
-    const advice = cause.code === 'EADDRINUSE' ? '; stop what listens there, or choose another port' : '';
+    const advice = listenAdvice[cause.code ?? ''] ?? '';
     reject(
       new Error(`policy server: expected to listen on ${hostname}:${port}, got ${cause.message}${advice}`, { cause }),
     );

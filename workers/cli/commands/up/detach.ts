@@ -73,17 +73,19 @@ async function untilRunning(
   signal: AbortSignal,
 ): Promise<UpFile> {
   const failure: string[] = [];
-  const showProgress = async (): Promise<void> => {
-    for (const line of await log.readLines()) {
+  const showProgress = (lines: readonly string[]): void => {
+    for (const line of lines) {
       if (failure.length > 0 || line.startsWith(failurePrefix)) failure.push(line);
       else if (line !== '') note(line);
     }
   };
   for (;;) {
     const end = await Promise.race([exited, sleep(pollMs, null, { signal })]);
+    // The lines come first: once the stack runs, they are the summary that the caller prints itself.
+    const lines = await log.readLines();
     const up = await readUpFile(config.paths.up);
     if (end === null && up?.state === 'running' && up.supervisor.pid === child.pid && isUp(up)) return up;
-    await showProgress();
+    showProgress(lines);
     if (end === null) continue;
     const cause = failure.length === 0 ? end : failure.join('\n').slice(failurePrefix.length);
     throw new Error(`${cause}\nthe stack did not start; its log is ${path}`);
