@@ -5,13 +5,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import {
-  type Datum,
-  defaultAdamParams,
-  type KernelName,
-  type PolicyCore,
-} from '../../infra/kits/embedded-policy/core.ts';
+import type { KernelName, PolicyCore } from '../../infra/kits/embedded-policy/core.ts';
 import { createPolicyCore } from '../../infra/kits/embedded-policy/create-policy-core.ts';
+import { type Datum, defaultAdamParams } from '../../infra/kits/embedded-policy/trainer-core.ts';
 
 const modelConfig = {
   model_type: 'temper-tiny',

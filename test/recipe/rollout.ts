@@ -1,5 +1,5 @@
 import { type Message, type Model, renderFull, renderSuffix } from '../../infra/kits/chat-tokens/index.ts';
-import type { SamplerCore } from '../../infra/kits/embedded-policy/core.ts';
+import type { SamplerCore } from '../../infra/kits/embedded-policy/sampler-core.ts';
 import type { Bug } from '../../infra/tasks/generated/bug.ts';
 import { offeredTools, opening } from '../../infra/tasks/generated/demonstrations.ts';
 import { openRepository } from './repository.ts';

@@ -1,4 +1,4 @@
-import type { Datum } from '../../infra/kits/embedded-policy/core.ts';
+import type { Datum } from '../../infra/kits/embedded-policy/trainer-core.ts';
 import type { Demonstration } from '../../infra/tasks/generated/demonstrations.ts';
 
 /** Returns demonstrations as data for `cross_entropy`, with weights that sum to 1 over the batch. */

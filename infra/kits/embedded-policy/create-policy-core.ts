@@ -1,8 +1,9 @@
-import type { ModelDescription, PolicyCore, PolicyCoreOptions, SamplingCore, TrainerCore } from './core.ts';
+import type { ModelDescription, PolicyCore, PolicyCoreOptions, SamplingCore } from './core.ts';
 import { refuse } from './errors.ts';
 import { type ModelConfig, readModelConfig } from './model/config.ts';
 import { createParameterLayout } from './model/parameters.ts';
 import { readOrInitializeWeights } from './model/weights-file.ts';
+import type { TrainerCore } from './trainer-core.ts';
 import { createEventRouter, createSamplerClient } from './worker/sampler-client.ts';
 import type { Thread } from './worker/thread.ts';
 import { startThread } from './worker/thread.ts';

@@ -1,4 +1,4 @@
-import type { LossConfig, LossName } from '../core.ts';
+import type { LossConfig, LossName } from '../trainer-core.ts';
 
 // A loss is a function of one token's logprob under the current weights. It returns the token's loss and its derivative by that
 // logprob; the network's backward pass does the rest. The reduction is always the SUM over tokens and datums; normalisation

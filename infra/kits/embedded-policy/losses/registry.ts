@@ -1,5 +1,5 @@
-import { type LossConfig, type LossName, lossNames } from '../core.ts';
 import { PolicyError, refuse } from '../errors.ts';
+import { type LossConfig, type LossName, lossNames } from '../trainer-core.ts';
 import { cispo } from './cispo.ts';
 import { crossEntropy } from './cross-entropy.ts';
 import { importanceSampling } from './importance-sampling.ts';

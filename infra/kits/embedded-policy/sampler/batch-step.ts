@@ -1,5 +1,5 @@
-import type { FinishReason, PauseMode } from '../core.ts';
 import type { DecodingPass, RowGroup } from '../network/decoding-pass.ts';
+import type { FinishReason, PauseMode } from '../sampler-core.ts';
 import { chooseToken } from './choose-token.ts';
 import { appendToken, notePromptLogprobs, type Sequence } from './sequence.ts';
 import type { Slot, SlotTable } from './slots.ts';

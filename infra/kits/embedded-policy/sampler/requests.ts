@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
-import type { SampleRequest } from '../core.ts';
 import { PolicyError, refuse } from '../errors.ts';
+import type { SampleRequest } from '../sampler-core.ts';
 
 export interface CheckedRequest {
   readonly requestId: string;

@@ -1,17 +1,17 @@
+import type { KernelName } from '../core.ts';
+import { PolicyError } from '../errors.ts';
+import type { ModelConfig } from '../model/config.ts';
+import { checksumOf, createParameterLayout } from '../model/parameters.ts';
+import { readWeights } from '../model/weights-file.ts';
+import { createDecodingPass } from '../network/decoding-pass.ts';
 import type {
-  KernelName,
   LoadWeightsOptions,
   LoadWeightsResult,
   PauseMode,
   SampleEvent,
   SampleRequest,
   SamplerStatus,
-} from '../core.ts';
-import { PolicyError } from '../errors.ts';
-import type { ModelConfig } from '../model/config.ts';
-import { checksumOf, createParameterLayout } from '../model/parameters.ts';
-import { readWeights } from '../model/weights-file.ts';
-import { createDecodingPass } from '../network/decoding-pass.ts';
+} from '../sampler-core.ts';
 import { finish, prefillRowsPerStep, runningSlots, type SamplerState, step } from './batch-step.ts';
 import { checkRequest } from './requests.ts';
 import { createSequence, type Sequence } from './sequence.ts';

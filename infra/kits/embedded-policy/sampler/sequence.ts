@@ -1,5 +1,5 @@
-import type { FinishReason, SampleEvent } from '../core.ts';
 import { createRandom, type Random } from '../model/random.ts';
+import type { FinishReason, SampleEvent } from '../sampler-core.ts';
 import type { CheckedRequest } from './requests.ts';
 
 /** An unfinished request: its tokens so far, its random numbers, and the receiver of its events. */

@@ -1,5 +1,5 @@
-import type { AdamParams } from '../core.ts';
 import { PolicyError, refuse } from '../errors.ts';
+import type { AdamParams } from '../trainer-core.ts';
 
 /**
  * AdamW with bias correction and decoupled weight decay:

@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { z } from 'zod';
-import type { ReceivedDigest } from '../core.ts';
 import { PolicyError, refuse } from '../errors.ts';
 import { writeDirectoryAtomically } from '../model/atomic-directory.ts';
 import { checksumOf, type ParameterLayout } from '../model/parameters.ts';
@@ -14,6 +13,7 @@ import {
   splitVector,
   weightsFile,
 } from '../model/weights-file.ts';
+import type { ReceivedDigest } from '../trainer-core.ts';
 import type { AdamState } from './adamw.ts';
 
 // A trained model on disk: a model directory like the one it came from (config.json, tokenizer files, model.safetensors) plus,

@@ -1,7 +1,7 @@
-import type { DatumOutput, LossConfig, Metrics } from '../core.ts';
 import { PolicyError } from '../errors.ts';
 import { klPenalty } from '../losses/kl-penalty.ts';
 import type { Loss, TokenInput } from '../losses/loss.ts';
+import type { DatumOutput, LossConfig, Metrics } from '../trainer-core.ts';
 import type { CheckedDatum } from './datums.ts';
 
 export interface DatumLoss extends DatumOutput {

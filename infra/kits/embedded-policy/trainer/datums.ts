@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { Datum, LossConfig } from '../core.ts';
 import { refuse } from '../errors.ts';
 import type { Loss } from '../losses/loss.ts';
+import type { Datum, LossConfig } from '../trainer-core.ts';
 
 export interface CheckedDatum {
   readonly inputTokens: Int32Array;

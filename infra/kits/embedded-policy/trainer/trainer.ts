@@ -1,22 +1,22 @@
 import { createHash } from 'node:crypto';
-import type {
-  AdamParams,
-  Datum,
-  ForwardBackwardResult,
-  KernelName,
-  LossConfig,
-  Metrics,
-  OptimStepResult,
-  ReceivedDigest,
-  TrainedModelStatus,
-  TrainerCore,
-} from '../core.ts';
+import type { KernelName } from '../core.ts';
 import { PolicyError, refuse } from '../errors.ts';
 import { findLoss, resolveLossConfig } from '../losses/registry.ts';
 import { type ModelConfig, readModelConfig } from '../model/config.ts';
 import { checksumOf, createParameterLayout, type ParameterLayout } from '../model/parameters.ts';
 import { readOrInitializeWeights, readWeights } from '../model/weights-file.ts';
 import { createTrainingPass, type TrainingPass } from '../network/training-pass.ts';
+import type {
+  AdamParams,
+  Datum,
+  ForwardBackwardResult,
+  LossConfig,
+  Metrics,
+  OptimStepResult,
+  ReceivedDigest,
+  TrainedModelStatus,
+  TrainerCore,
+} from '../trainer-core.ts';
 import { adamStep, checkAdamParams, norm } from './adamw.ts';
 import { readCheckpoint, type TrainingState, writeCheckpoint } from './checkpoint.ts';
 import { applyLoss, createTally, metricsOf } from './datum-loss.ts';

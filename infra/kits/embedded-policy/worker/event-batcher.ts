@@ -1,4 +1,4 @@
-import type { SampleEvent } from '../core.ts';
+import type { SampleEvent } from '../sampler-core.ts';
 import type { EventsMessage, TicketEvent } from './messages.ts';
 
 /** The longest delay of a token by batching. */

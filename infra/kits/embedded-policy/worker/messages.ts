@@ -1,5 +1,5 @@
-import type { SampleEvent } from '../core.ts';
 import { PolicyError, type PolicyErrorCode, type PolicyErrorDetails } from '../errors.ts';
+import type { SampleEvent } from '../sampler-core.ts';
 
 // Messages between the core and its threads.
 

@@ -1,4 +1,4 @@
-import type { LoadWeightsResult, SampleEvent, SampleRequest, SamplerCore, SamplerStatus } from '../core.ts';
+import type { LoadWeightsResult, SampleEvent, SampleRequest, SamplerCore, SamplerStatus } from '../sampler-core.ts';
 import type { EventsMessage } from './messages.ts';
 import type { Thread } from './thread.ts';
 

@@ -1,6 +1,6 @@
 import { workerData } from 'node:worker_threads';
-import type { LoadWeightsOptions, PauseMode, SampleRequest } from '../core.ts';
 import { createSampler, type SamplerOptions } from '../sampler/sampler.ts';
+import type { LoadWeightsOptions, PauseMode, SampleRequest } from '../sampler-core.ts';
 import { createEventBatcher } from './event-batcher.ts';
 import { serveCalls } from './serve.ts';
 

@@ -1,6 +1,6 @@
 import { workerData } from 'node:worker_threads';
-import type { TrainerCore } from '../core.ts';
 import { createTrainer, type TrainerOptions } from '../trainer/trainer.ts';
+import type { TrainerCore } from '../trainer-core.ts';
 import { serveCalls } from './serve.ts';
 
 const trainer: TrainerCore = createTrainer(workerData as TrainerOptions); // startThread passes exactly this

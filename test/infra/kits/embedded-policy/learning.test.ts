@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { it } from 'node:test';
-import { type Datum, defaultAdamParams, type SampleEvent } from '../../../../infra/kits/embedded-policy/core.ts';
 import { readModelConfig } from '../../../../infra/kits/embedded-policy/model/config.ts';
 import { createParameterLayout } from '../../../../infra/kits/embedded-policy/model/parameters.ts';
 import { readOrInitializeWeights } from '../../../../infra/kits/embedded-policy/model/weights-file.ts';
 import { createSampler } from '../../../../infra/kits/embedded-policy/sampler/sampler.ts';
+import type { SampleEvent } from '../../../../infra/kits/embedded-policy/sampler-core.ts';
 import { createTrainer } from '../../../../infra/kits/embedded-policy/trainer/trainer.ts';
+import { type Datum, defaultAdamParams } from '../../../../infra/kits/embedded-policy/trainer-core.ts';
 import { fold, makeModelDir, type Sampled } from './support/model-dir.ts';
 
 const prompts = [1, 6, 11, 16, 21, 26, 31, 4];

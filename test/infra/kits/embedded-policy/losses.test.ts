@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import fc from 'fast-check';
-import { lossNames } from '../../../../infra/kits/embedded-policy/core.ts';
 import { PolicyError } from '../../../../infra/kits/embedded-policy/errors.ts';
 import { klPenalty } from '../../../../infra/kits/embedded-policy/losses/kl-penalty.ts';
 import { findLoss, losses, resolveLossConfig } from '../../../../infra/kits/embedded-policy/losses/registry.ts';
+import { lossNames } from '../../../../infra/kits/embedded-policy/trainer-core.ts';
 
 const defaults = { clip_low_threshold: 0.8, clip_high_threshold: 1.2, kl_coef: 0 };
 const logprob = fc.double({ min: -6, max: -0.01, noNaN: true });

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
-import { defaultAdamParams, type PolicyCore, type SampleRequest } from '../../../../infra/kits/embedded-policy/core.ts';
+import type { PolicyCore } from '../../../../infra/kits/embedded-policy/core.ts';
 import { createPolicyCore } from '../../../../infra/kits/embedded-policy/create-policy-core.ts';
 import { PolicyError, type PolicyErrorCode } from '../../../../infra/kits/embedded-policy/errors.ts';
+import type { SampleRequest } from '../../../../infra/kits/embedded-policy/sampler-core.ts';
+import { defaultAdamParams } from '../../../../infra/kits/embedded-policy/trainer-core.ts';
 import { startThread } from '../../../../infra/kits/embedded-policy/worker/thread.ts';
 import { collect, makeModelDir, type Sampled } from './support/model-dir.ts';
 

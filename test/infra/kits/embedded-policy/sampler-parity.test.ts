@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import type { Datum, KernelName, PolicyCore, SampleRequest } from '../../../../infra/kits/embedded-policy/core.ts';
+import type { KernelName, PolicyCore } from '../../../../infra/kits/embedded-policy/core.ts';
 import { createPolicyCore } from '../../../../infra/kits/embedded-policy/create-policy-core.ts';
 import { createRandom } from '../../../../infra/kits/embedded-policy/model/random.ts';
+import type { SampleRequest } from '../../../../infra/kits/embedded-policy/sampler-core.ts';
+import type { Datum } from '../../../../infra/kits/embedded-policy/trainer-core.ts';
 import { collect, makeModelDir, type Sampled } from './support/model-dir.ts';
 
 const random = createRandom(11);

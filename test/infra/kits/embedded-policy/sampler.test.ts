@@ -1,19 +1,18 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
-import {
-  type Datum,
-  defaultAdamParams,
-  type SampleEvent,
-  type SampleRequest,
-  type TrainerCore,
-} from '../../../../infra/kits/embedded-policy/core.ts';
 import { PolicyError, type PolicyErrorCode } from '../../../../infra/kits/embedded-policy/errors.ts';
 import { readModelConfig } from '../../../../infra/kits/embedded-policy/model/config.ts';
 import { createParameterLayout } from '../../../../infra/kits/embedded-policy/model/parameters.ts';
 import { readOrInitializeWeights } from '../../../../infra/kits/embedded-policy/model/weights-file.ts';
 import { createSampler, type Sampler } from '../../../../infra/kits/embedded-policy/sampler/sampler.ts';
+import type { SampleEvent, SampleRequest } from '../../../../infra/kits/embedded-policy/sampler-core.ts';
 import { createTrainer } from '../../../../infra/kits/embedded-policy/trainer/trainer.ts';
+import {
+  type Datum,
+  defaultAdamParams,
+  type TrainerCore,
+} from '../../../../infra/kits/embedded-policy/trainer-core.ts';
 import { fold, makeModelDir, type Sampled, smallConfig } from './support/model-dir.ts';
 
 const contextLength = smallConfig.max_position_embeddings;

@@ -3,16 +3,16 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { it } from 'node:test';
 import fc from 'fast-check';
-import {
-  type Datum,
-  defaultAdamParams,
-  type KernelName,
-  type TrainerCore,
-} from '../../../../infra/kits/embedded-policy/core.ts';
+import type { KernelName } from '../../../../infra/kits/embedded-policy/core.ts';
 import { PolicyError, type PolicyErrorCode } from '../../../../infra/kits/embedded-policy/errors.ts';
 import { parseModelConfig } from '../../../../infra/kits/embedded-policy/model/config.ts';
 import { createRandom } from '../../../../infra/kits/embedded-policy/model/random.ts';
 import { createTrainer } from '../../../../infra/kits/embedded-policy/trainer/trainer.ts';
+import {
+  type Datum,
+  defaultAdamParams,
+  type TrainerCore,
+} from '../../../../infra/kits/embedded-policy/trainer-core.ts';
 import { makeModelDir, smallConfig } from './support/model-dir.ts';
 
 const config = parseModelConfig(smallConfig);

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { SampleRequest, SamplingCore } from '../../core.ts';
+import type { SamplingCore } from '../../core.ts';
+import type { SampleRequest } from '../../sampler-core.ts';
 
 export interface SampledSequence {
   readonly tokens: readonly number[];

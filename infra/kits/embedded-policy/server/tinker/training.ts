@@ -6,8 +6,8 @@ import {
   type WireDatum,
   type WireForwardBackward,
 } from '../../../tinker-wire/index.ts';
-import type { Datum, Metrics, TrainerCore } from '../../core.ts';
 import { findLoss, resolveLossConfig } from '../../losses/registry.ts';
+import type { Datum, Metrics, TrainerCore } from '../../trainer-core.ts';
 import { type CheckpointAddress, type ModelInfo, type ServerDirectories, writeAtomically } from '../directories.ts';
 import type { FutureResult } from './futures.ts';
 import type { ReceivedEntry, ReceivedLog } from './received.ts';

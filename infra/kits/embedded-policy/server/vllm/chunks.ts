@@ -1,4 +1,4 @@
-import type { SampleEvent, SampleRequest, SamplerCore } from '../../core.ts';
+import type { SampleEvent, SampleRequest, SamplerCore } from '../../sampler-core.ts';
 import type { Chunk, Span } from './reply-shapes.ts';
 
 /** Yields a generation as chunks: one per token, and one for the finish. Returning early aborts it. */

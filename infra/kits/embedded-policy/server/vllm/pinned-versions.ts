@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
-import type { SampleEvent, SampleRequest, SamplerCore, SamplingCore } from '../../core.ts';
+import type { SamplingCore } from '../../core.ts';
+import type { SampleEvent, SampleRequest, SamplerCore } from '../../sampler-core.ts';
 import { type ServerDirectories, writeAtomically } from '../directories.ts';
 
 /** A checkpoint under a name of its own. */

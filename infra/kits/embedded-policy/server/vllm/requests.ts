@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import type { SampleRequest } from '../../core.ts';
+import type { SampleRequest } from '../../sampler-core.ts';
 
 // The bodies of the two generation routes, read into one shape.
 

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import type { SampleEvent, SampleRequest } from '../../../../../infra/kits/embedded-policy/core.ts';
+import type { SampleEvent, SampleRequest } from '../../../../../infra/kits/embedded-policy/sampler-core.ts';
 
 /** A model that is small, so that tests are fast, with a context of two attention blocks. */
 export const smallConfig = {
