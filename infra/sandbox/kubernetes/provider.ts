@@ -13,15 +13,16 @@ import type {
 } from '../sandbox.ts';
 import { createReports } from '../shell/reports.ts';
 import { createShellSandbox } from '../shell/sandbox.ts';
+import { type AwaitedPod, untilGone, untilRunning } from './await-pod.ts';
 import { createCarriedChanges } from './carried-changes.ts';
 import { apiStatus, type Cluster, callApi, openCluster, orIfMissing, unmade } from './client.ts';
 import { type Connections, createConnections } from './connections.ts';
 import { describeCluster } from './describe.ts';
-import { arrivalFailure, foreignPod, justRemoved, lossOf, stillThere, tooLate } from './explain.ts';
+import { foreignPod, justRemoved, lossOf } from './explain.ts';
 import { findBlock } from './find-block.ts';
 import { describePod, infoOf, labelValue, podName, sandboxName, stackLabel } from './pod.ts';
 import { createPodChanges, type FollowedPod, type PodChanges } from './pod-changes.ts';
-import { createPodProgress, type PodProgress } from './pod-progress.ts';
+import { createPodProgress } from './pod-progress.ts';
 import { ensureNoNetwork } from './rights.ts';
 import { createRootCheck } from './root-check.ts';
 import { defaultKubernetesSettings, type KubernetesOptions, type KubernetesSettings } from './settings.ts';
@@ -33,8 +34,6 @@ export interface KubernetesProviderOptions extends KubernetesOptions {
 }
 
 const pageSize = 500;
-/** The time in which a deleted Pod must be gone; a node that does not answer keeps it longer. */
-const goneMs = 60_000;
 
 /**
  * Creates sandboxes as Pods of one namespace: a separate uid for the agent, no network, and limits enforced by the kubelet. One
@@ -91,7 +90,10 @@ class KubernetesProvider implements SandboxProvider {
     using followed = this.#changes.follow(podName(spec.name));
     const pod = await this.#creations.run(() => this.#createOrFind(spec), signal);
     const progress = this.#progressOf(spec.image, report);
-    const running = await this.#waitUntilRunning(spec, pod, { followed, progress }, signal);
+    const { scheduleSec } = this.#settings;
+    const awaited = this.#awaited(spec.name, pod, followed);
+    const running = await untilRunning(awaited, { spec, progress, scheduleSec }, signal);
+    this.#noteContent(spec.image, running);
     const sandbox = this.#sandboxOf(running, spec.name);
     if (sandbox === undefined) throw foreignPod(spec.name);
     for (const files of spec.files ?? []) await sandbox.putFiles(files, signal);
@@ -112,7 +114,7 @@ class KubernetesProvider implements SandboxProvider {
     const body = { preconditions: { uid } };
     try {
       await callApi(namespace, () => core.deleteNamespacedPod({ namespace, name: podName(name), body }));
-      await this.#waitUntilGone(name, pod, followed);
+      await untilGone(this.#awaited(name, pod, followed), name);
     } catch (error) {
       // It is gone, or another Pod has the name by now.
       if (apiStatus(error) !== 404 && apiStatus(error) !== 409) throw error;
@@ -183,53 +185,13 @@ class KubernetesProvider implements SandboxProvider {
     return pod;
   }
 
-  async #waitUntilRunning(
-    spec: SandboxSpec,
-    created: V1Pod,
-    { followed, progress }: { readonly followed: FollowedPod; readonly progress: PodProgress },
-    signal: AbortSignal,
-  ): Promise<V1Pod> {
-    const deadlineMs = Date.now() + this.#settings.scheduleSec * 1000;
-    const uid = created.metadata?.uid;
-    let pod: V1Pod | undefined = created;
-    for (;;) {
-      const loss = lossOf(spec.name, uid, pod);
-      if (loss) throw loss;
-      if (pod?.status?.phase === 'Running') {
-        const id = pod.status.containerStatuses?.[0]?.imageID;
-        if (id) this.#contents.set(spec.image, id);
-        progress.arrived();
-        return pod;
-      }
-      const failure = arrivalFailure(pod ?? created, spec.image);
-      if (failure) throw failure;
-      if (Date.now() > deadlineMs) {
-        const last = pod ?? created;
-        throw tooLate(last, spec, this.#settings.scheduleSec, await progress.look(last));
-      }
-      progress.see(pod ?? created);
-      pod = await this.#nextState(spec.name, pod ?? created, followed, { deadlineMs, signal });
-    }
+  #awaited(name: string, pod: V1Pod, followed: FollowedPod): AwaitedPod {
+    return { pod, followed, read: () => this.#read(name) };
   }
 
-  async #waitUntilGone(name: string, pod: V1Pod, followed: FollowedPod): Promise<void> {
-    const deadlineMs = Date.now() + goneMs;
-    let seen: V1Pod | undefined = pod;
-    while (seen?.metadata?.uid === pod.metadata?.uid) {
-      if (Date.now() > deadlineMs) throw stillThere(name, goneMs / 1000);
-      seen = await this.#nextState(name, pod, followed, { deadlineMs });
-    }
-  }
-
-  /** Waits for a change of a Pod, and returns the Pod of its name then. */
-  async #nextState(
-    name: string,
-    seen: V1Pod,
-    followed: FollowedPod,
-    { deadlineMs, signal }: { readonly deadlineMs: number; readonly signal?: AbortSignal },
-  ): Promise<V1Pod | undefined> {
-    const changed = await followed.next(seen, deadlineMs, signal);
-    return changed?.metadata?.uid === seen.metadata?.uid ? changed : this.#read(name);
+  #noteContent(image: string, { status }: V1Pod): void {
+    const id = status?.containerStatuses?.[0]?.imageID;
+    if (id) this.#contents.set(image, id);
   }
 
   async #read(name: string): Promise<V1Pod | undefined> {
