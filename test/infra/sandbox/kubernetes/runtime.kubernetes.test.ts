@@ -8,7 +8,7 @@ import { openTestSandboxes } from '../../../helpers/kubernetes/sandboxes.ts';
 import { until } from '../../../helpers/until.ts';
 import { foreground, sh } from '../contract.ts';
 
-const signal = AbortSignal.timeout(300_000);
+const { signal } = new AbortController();
 /** Whether a failure is the cluster's, after which a stage is repeated. */
 const isRetried = (error: unknown): boolean =>
   error instanceof SandboxFailure && error.type === 'SandboxUnavailable' && error.loss === undefined;
