@@ -24,6 +24,7 @@ import { placeRollouts } from './place-rollouts.ts';
 import { runWorkers, type WorkerProcess } from './process.ts';
 import { reportAdmission } from './report-admission.ts';
 import { reportLanes } from './report-lanes.ts';
+import { createLimitReport } from './report-limits.ts';
 import { reportSandboxes } from './report-sandboxes.ts';
 import { returnAttempts } from './return-attempts.ts';
 import { startReaper } from './start-reaper.ts';
@@ -43,13 +44,15 @@ export async function runHost(config: Config, signal: AbortSignal): Promise<void
   const shared = await openState(config);
   await requireSharedJournals(config.sharedJournals, config.paths.journals);
   const lease = openLease(config, shared);
-  const host = await openHost(config, shared, lease);
+  const limits = createLimitReport();
+  const host = await openHost(config, shared, lease, limits);
   const gateway = createGatewayControl(controlSockets(config.paths.gatewaySockets, config.gateways));
   const ending = new AbortController();
   const ended = AbortSignal.any([signal, ending.signal]);
   let kept: Promise<void> = Promise.resolve();
   try {
     await runWorkers(config, 'host', ended, async (process) => {
+      limits.logTo(process.log);
       const worker = { config, shared, lease, host, gateway, process };
       const { client, log } = process;
       await requireNamespace({ ...shared, client }, { mayMove: followsServer(config.store) });

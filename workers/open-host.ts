@@ -16,6 +16,7 @@ import { readLevels } from '../infra/machine/read-levels.ts';
 import { rolloutDirectories } from '../infra/machine/rollouts-that-fit.ts';
 import { createHelperSpawner } from '../infra/process/spawner/through-helper.ts';
 import { blobGraceMs } from '../infra/retention/category.ts';
+import type { LimitReport } from '../infra/sandbox/docker/dropped-limits.ts';
 import { createKeptResults } from '../infra/sandbox/kept-results.ts';
 import { hasImage, openProviders } from '../infra/sandbox/providers.ts';
 import type { Config } from '../infra/settings/config.ts';
@@ -47,6 +48,7 @@ export async function openHost(
   config: Config,
   { blobs, objects, stack, verdicts }: StackState,
   lease: Pick<Lease, 'now' | 'valid'>,
+  limits?: LimitReport,
 ): Promise<Host> {
   const [key] = await openStackKeys(config, objects);
   const agents = createAgents({ cacheDir: config.cacheDir, own: await loadOwnAgents(config.agents) });
@@ -60,7 +62,7 @@ export async function openHost(
   const providers = await openProviders({
     stack,
     root: config.paths.sandboxes,
-    docker: config.docker,
+    docker: { ...config.docker, ...limits },
     e2b: config.e2b,
     kubernetes: config.kubernetes,
     images: config.paths.images,

@@ -1,4 +1,5 @@
 import type { Spawner } from '../process/spawner/spawner.ts';
+import type { LimitReport } from './docker/dropped-limits.ts';
 import type { OpenBuildProxy } from './docker/images/build-network.ts';
 import { createRegistryAccounts, type RegistryAccountsOptions } from './docker/images/registry-accounts.ts';
 import { createImageUses } from './docker/images/uses.ts';
@@ -11,7 +12,7 @@ import type { SandboxKind, SandboxProvider } from './sandbox.ts';
 
 export interface ProviderOptions {
   readonly stack: string;
-  readonly docker?: Partial<DockerSettings>;
+  readonly docker?: Partial<DockerSettings & LimitReport>;
   /** The namespace of a cluster; absent or null: this host has no such sandboxes. */
   readonly kubernetes?: KubernetesOptions | null;
   /** Directory that records the images temper pulled or built. Default: they are not recorded, and no image is removed. */

@@ -12,6 +12,7 @@ import { keeperDirectory } from '../shell/scripts.ts';
 import { packSkeleton } from '../shell/skeleton.ts';
 import { createOrFind } from './create-container.ts';
 import { callDaemon, daemonStatus, explainLoss, orIfMissing } from './daemon.ts';
+import type { LimitReport } from './dropped-limits.ts';
 import { type AskedGpus, findGpus, gpuFailure } from './gpus.ts';
 import { exists, type ImageReader } from './image-facts.ts';
 import { memoryDirectories, ofSandboxLabel, refusedUlimits, ulimitsOf, volumeBinds } from './service-options.ts';
@@ -30,13 +31,19 @@ export interface EnsuredContainer {
   readonly adopt: boolean;
 }
 
+/** The parts of a provider that a container needs. */
+interface ContainerMeans extends LimitReport {
+  readonly images: ImageReader;
+  readonly runtime: string;
+}
+
 /** Gets or creates the container of this name, and starts it. */
 export async function ensureContainer(
   docker: Docker,
-  images: ImageReader,
   spec: SandboxSpec,
-  runtime: string,
+  means: ContainerMeans,
 ): Promise<EnsuredContainer> {
+  const { images, runtime } = means;
   const devices =
     spec.gpus === undefined ? [] : [await gpuRequest(docker, spec, { count: spec.gpus, types: spec.gpuTypes })];
   const info = await createOrFind(docker, createOptions(spec, runtime, devices));
@@ -60,8 +67,9 @@ export async function ensureContainer(
   } catch (error) {
     if (spec.ulimits !== undefined && refusedUlimits(error)) {
       await callDaemon(() => container.remove({ force: true, v: true })).catch(orIfMissing);
-      const { ulimits: _, ...others } = spec;
-      return ensureContainer(docker, images, others, runtime);
+      const { ulimits, ...others } = spec;
+      means.onDroppedLimits({ sandbox: spec.name, service: null, ulimits });
+      return ensureContainer(docker, others, means);
     }
     // 304: a concurrent call for the same name has started it.
     if (daemonStatus(error) !== 304) throw (devices.length > 0 && gpuFailure(error, spec.name)) || error;

@@ -23,6 +23,7 @@ import { ensureContainer } from './container.ts';
 import { missingImage } from './create-container.ts';
 import { callDaemon, daemonStatus, orIfMissing } from './daemon.ts';
 import { createBytesBeside } from './disk-beside.ts';
+import type { LimitReport } from './dropped-limits.ts';
 import { findGpus } from './gpus.ts';
 import { createImageReader } from './image-facts.ts';
 import type { OpenBuildProxy } from './images/build-network.ts';
@@ -35,7 +36,7 @@ import { type DockerSettings, defaultDockerSettings } from './settings.ts';
 import { createContainerShell } from './shell.ts';
 import { writeChanges } from './write-changes.ts';
 
-export interface DockerProviderOptions extends Partial<DockerSettings> {
+export interface DockerProviderOptions extends Partial<DockerSettings>, Partial<LimitReport> {
   readonly stack: string;
   /** Records the images that temper pulled or built. Default: they are not recorded, and no image is removed. */
   readonly uses?: ImageUses;
@@ -57,6 +58,7 @@ export function createDockerProvider({
   uses = noUses,
   accounts = noRegistryAccounts,
   buildProxy = async () => null,
+  onDroppedLimits = () => undefined,
   ...given
 }: DockerProviderOptions): SandboxProvider {
   const reports = createReports();
@@ -82,12 +84,12 @@ export function createDockerProvider({
     signal.throwIfAborted();
     const { id, adopt, placed } = await creations.run(async () => {
       await ensureVolumes(docker, spec);
-      return ensureContainer(docker, reader, spec, settings.runtime);
+      return ensureContainer(docker, spec, { images: reader, runtime: settings.runtime, onDroppedLimits });
     }, signal);
     const { beside } = spec;
     if (beside !== undefined) {
       const container = { id, spec: { ...spec, beside }, runtime: settings.runtime };
-      await ensureServices(docker, container, { creations, bytesBeside }, signal);
+      await ensureServices(docker, container, { creations, bytesBeside, onDroppedLimits }, signal);
     }
     if (adopt) await adoptWorkdir(createContainerShell(docker, { name: spec.name, id }), spec, signal);
     const stored = { ...spec, ...(beside && { services: true as const }) };

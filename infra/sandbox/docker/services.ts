@@ -12,6 +12,7 @@ import type { SandboxService } from '../service.ts';
 import { createOrFind } from './create-container.ts';
 import { callDaemon, daemonStatus, explainLoss, orIfMissing } from './daemon.ts';
 import type { BytesBeside } from './disk-beside.ts';
+import type { LimitReport } from './dropped-limits.ts';
 import { requireFreePorts } from './free-ports.ts';
 import { exists } from './image-facts.ts';
 import {
@@ -37,7 +38,7 @@ export async function ensureVolumes(docker: Docker, spec: SandboxSpec): Promise<
 }
 
 /** The parts of a provider that services need. */
-export interface ServiceMeans {
+export interface ServiceMeans extends LimitReport {
   readonly creations: Limiter;
   readonly bytesBeside: BytesBeside;
 }
@@ -49,7 +50,7 @@ export interface ServiceMeans {
 export async function ensureServices(
   docker: Docker,
   sandbox: SandboxContainer,
-  { creations, bytesBeside }: ServiceMeans,
+  { creations, bytesBeside, onDroppedLimits }: ServiceMeans,
   signal: AbortSignal,
 ): Promise<void> {
   const deadlineMs = Date.now() + readyMs;
@@ -62,7 +63,7 @@ export async function ensureServices(
       if (needed !== undefined) await awaitService(needed, until, deadlineMs, ending);
     }
     ending.throwIfAborted();
-    const container = await creations.run(() => ensureService(docker, sandbox, service), ending);
+    const container = await creations.run(() => ensureService(docker, sandbox, service, { onDroppedLimits }), ending);
     return { docker, service, container };
   };
   const ready = async (starting: Promise<StartedService>): Promise<void> => {
@@ -118,6 +119,7 @@ async function ensureService(
   docker: Docker,
   sandbox: SandboxContainer,
   service: SandboxService,
+  report: LimitReport,
 ): Promise<Docker.Container> {
   const { spec } = sandbox;
   const options = serviceOptions(sandbox, service, await imageHealthCheck(docker, service));
@@ -142,7 +144,8 @@ async function ensureService(
   } catch (error) {
     if (service.ulimits.length > 0 && refusedUlimits(error)) {
       await callDaemon(() => container.remove({ force: true, v: true })).catch(orIfMissing);
-      return ensureService(docker, sandbox, { ...service, ulimits: [] });
+      report.onDroppedLimits({ sandbox: spec.name, service: service.name, ulimits: service.ulimits });
+      return ensureService(docker, sandbox, { ...service, ulimits: [] }, report);
     }
     // 304: a concurrent call for the same name has started it.
     if (daemonStatus(error) !== 304) {

@@ -7,6 +7,7 @@ import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type Docker from 'dockerode';
+import type { DroppedLimits } from '../../../../infra/sandbox/docker/dropped-limits.ts';
 import { createDockerProvider } from '../../../../infra/sandbox/docker/provider.ts';
 import type { Sandbox, SandboxSpec } from '../../../../infra/sandbox/sandbox.ts';
 import { createServiceSandboxes, service, url } from '../../../helpers/sandbox/services.ts';
@@ -146,7 +147,13 @@ print(open("/proc/net/dev").read().count(":"))`;
   it('keep the limits of the daemon, where it may not set those that they or the sandbox ask for', async () => {
     const ulimits = [{ name: 'nofile', soft: -1, hard: -1 }] as const;
     const spec = { ...specOf('unlimited', [service('idle', { command: ['sleep', '1000'], ulimits })]), ulimits };
-    const sandbox = await provider.ensure(spec, signal);
+    const dropped: DroppedLimits[] = [];
+    const telling = createDockerProvider({ stack, onDroppedLimits: (limits) => void dropped.push(limits) });
+    const sandbox = await telling.ensure(spec, signal);
+    assert.deepEqual(dropped, [
+      { sandbox: spec.name, service: null, ulimits },
+      { sandbox: spec.name, service: 'idle', ulimits },
+    ]);
     assert.equal((await ran(sandbox, 'ulimit -n')).exitCode, 0);
     const { HostConfig, State } = await docker.getContainer(`${sandbox.name}.idle`).inspect();
     assert.deepEqual([HostConfig.Ulimits ?? [], State.Running], [[], true]);
