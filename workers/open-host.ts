@@ -62,7 +62,7 @@ export async function openHost(
   const providers = await openProviders({
     stack,
     root: config.paths.sandboxes,
-    docker: { ...config.docker, ...limits },
+    docker: { ...config.docker, ...(limits && { onDroppedLimits: limits.onDroppedLimits }) },
     e2b: config.e2b,
     kubernetes: config.kubernetes,
     images: config.paths.images,

@@ -35,7 +35,7 @@ const inMemory: Need = {
 const hosts: Need = {
   isMet: ({ givesHosts = false }, { hosts = [] }) => givesHosts || hosts.length === 0,
   refusal: ({ kind }, { task, hosts = [] }) =>
-    `task ${task} names hosts (${hosts.join(', ')}), which ${kind} sandboxes cannot know; use a host with Docker`,
+    `task ${task} names hosts (${hosts.join(', ')}), which ${kind} sandboxes cannot know; use Docker or Kubernetes`,
 };
 
 const lifetime: Need = {

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { V1Pod } from '@kubernetes/client-node';
+import type { HostEntry } from '../../../workflows/contracts/task.ts';
 import { SandboxFailure } from '../failure.ts';
 import { flatLabels, flatSpec, labelsOf } from '../labels.ts';
 import { requireName } from '../names.ts';
@@ -86,6 +87,7 @@ export function describePod(
       automountServiceAccountToken: false,
       enableServiceLinks: false,
       hostname: 'sandbox',
+      ...(spec.hosts !== undefined && namesOf(spec.hosts)),
       securityContext: { seccompProfile: { type: 'RuntimeDefault' } },
       ...(runtimeClass !== null && { runtimeClassName: runtimeClass }),
       nodeSelector,
@@ -112,6 +114,23 @@ export function describePod(
     },
   };
 }
+
+/** Whether a cluster accepts a name of a host, which is the same in small letters. */
+export const isPodHost = (name: string): boolean =>
+  /^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/i.test(name);
+
+/**
+ * Describes the names that a Pod knows. Programs ask a name server for what the file of names lacks, such as an IPv6 address, and
+ * that of a cluster never answers a Pod without a network: a port where nothing listens refuses at once.
+ */
+const namesOf = (hosts: readonly HostEntry[]) => ({
+  hostAliases: [...Map.groupBy(hosts, ({ address }) => address)].map(([ip, named]) => ({
+    ip,
+    hostnames: named.map(({ name }) => name.toLowerCase()),
+  })),
+  dnsPolicy: 'None',
+  dnsConfig: { nameservers: ['127.0.0.1'] },
+});
 
 function resourcesOf({ cpus, memoryMb, diskMb }: SandboxSpec, share: number) {
   const amounts = (part: number, disk: number) => ({

@@ -20,7 +20,7 @@ import { type Connections, createConnections } from './connections.ts';
 import { describeCluster } from './describe.ts';
 import { foreignPod, justRemoved, lossOf } from './explain.ts';
 import { findBlock } from './find-block.ts';
-import { describePod, infoOf, labelValue, podName, sandboxName, stackLabel } from './pod.ts';
+import { describePod, infoOf, isPodHost, labelValue, podName, sandboxName, stackLabel } from './pod.ts';
 import { createPodChanges, type FollowedPod, type PodChanges } from './pod-changes.ts';
 import { createPodProgress } from './pod-progress.ts';
 import { ensureNoNetwork } from './rights.ts';
@@ -49,6 +49,7 @@ class KubernetesProvider implements SandboxProvider {
   readonly sharesProcesses = true;
   readonly givesRoot = true;
   readonly givesTmpfs = true;
+  readonly givesHosts = true;
   readonly carriesChanges = true;
   readonly channels = ['stream'] as const;
   readonly #stack: string;
@@ -139,8 +140,15 @@ class KubernetesProvider implements SandboxProvider {
   /** The cluster itself finishes a removal that it has accepted. */
   clearLeftovers = async (): Promise<void> => undefined;
 
-  supports = async ({ task, imageFrom, root = false }: SandboxNeeds): Promise<UnsupportedReason | undefined> => {
+  supports = async ({
+    task,
+    imageFrom,
+    root = false,
+    hosts = [],
+  }: SandboxNeeds): Promise<UnsupportedReason | undefined> => {
     if (imageFrom === 'dockerfile') return { type: 'UnsupportedTask', message: dockerfileRefusal(task) };
+    const odd = hosts.find((name) => !isPodHost(name));
+    if (odd !== undefined) return { type: 'UnsupportedTask', message: hostRefusal(task, odd) };
     return root ? this.#refusedRoot(task) : undefined;
   };
 
@@ -239,6 +247,9 @@ class KubernetesProvider implements SandboxProvider {
     this.#reports.forget(uid);
   }
 }
+
+const hostRefusal = (task: string, host: string): string =>
+  `task ${task} names the host ${host}, which a Pod cannot know: expected letters, digits, "-" and "."; rename it, or use Docker`;
 
 const dockerfileRefusal = (task: string): string =>
   `task ${task} needs its Dockerfile built, which a cluster does not do; build and push the image, and name it in task.toml`;

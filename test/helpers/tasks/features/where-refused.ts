@@ -46,8 +46,7 @@ export const needsGpus: Refused = {
 };
 
 export const needsHosts: Refused = {
-  local: /names hosts \(here\.test, away\.test\), which local sandboxes cannot know; use a host with Docker/,
-  kubernetes: /names hosts \(here\.test, away\.test\), which kubernetes sandboxes cannot know; use a host with Docker/,
+  local: /names hosts \(here\.test, away\.test\), which local sandboxes cannot know; use Docker or Kubernetes/,
 };
 
 export const needsMemoryDirectories: Refused = {

@@ -39,6 +39,31 @@ describe('a kubernetes sandbox, seen from the cluster', { concurrency: 4 }, asyn
     await provider.remove(sandbox.name);
   });
 
+  it('knows the names of hosts of its task, and refuses those that a cluster does not accept', async () => {
+    const hosts = [
+      { name: 'Here.test', address: '127.0.0.1' },
+      { name: 'away.test', address: '192.0.2.1' },
+      { name: 'near.test', address: '127.0.0.1' },
+    ];
+    const sandbox = await make('hosts', { hosts });
+    const script =
+      'for name in here.test Here.test near.test away.test; do getent hosts $name; done; getent hosts no.test || echo none';
+    const { stdout } = await sandbox.exec({ ...foreground, account: 'agent', argv: sh(script) }, signal);
+    const addresses = String(stdout)
+      .trim()
+      .split('\n')
+      .map((line) => line.split(/\s+/)[0]);
+    assert.deepEqual(addresses, ['127.0.0.1', '127.0.0.1', '127.0.0.1', '192.0.2.1', 'none']);
+    await provider.remove(sandbox.name);
+    const needs = { task: 'odd', paths: [], image: taskImage, filesInImage: false };
+    assert.equal(await provider.supports({ ...needs, hosts: ['Here.test'] }), undefined);
+    const refusal = await provider.supports({ ...needs, hosts: ['here.test', 'my_host'] });
+    assert.match(
+      refusal?.message ?? '',
+      /task odd names the host my_host, which a Pod cannot know: .*; rename it, or use/,
+    );
+  });
+
   for (const [whose, rights] of [
     ['without rights', {}],
     ['that is root', { root: true }],
