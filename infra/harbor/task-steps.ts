@@ -5,6 +5,7 @@ import type { HealthCheck } from '../grading/task.ts';
 import { type FileTree, subtree } from '../sandbox/file-tree.ts';
 import { gradingFile } from './grading-file.ts';
 import { healthCheckOf, type StepToml, type TaskToml } from './task-toml.ts';
+import { ownTestFile } from './test-environment.ts';
 
 /*
  * Tasks of several steps. The agent works at one after another in the same sandbox, each time with an instruction of its own
@@ -117,6 +118,8 @@ function requireSupported(tree: FileTree, toml: TaskToml): void {
     if (keys.has(key)) throw malformed('task.toml', 'steps of different names', `${step.name} twice`);
     keys.add(key);
     requireSupportedStep(step, toml);
+    const own = ownTestFile(tree, toml, step);
+    if (own !== undefined) throw unsupported('steps: verifier.environment_mode', "tests in the task's own image", own);
   }
 }
 

@@ -9,7 +9,7 @@ import { entrypointOf } from './entrypoint.ts';
 import { gradingFile } from './grading-file.ts';
 import { plainDockerfile } from './plain-dockerfile.ts';
 import { buildNetwork } from './task-network.ts';
-import { healthCheckOf, type TaskToml } from './task-toml.ts';
+import { healthCheckOf, type StepToml, type TaskToml } from './task-toml.ts';
 
 /*
  * Tests in an environment of their own (`environment_mode = "separate"`): with limits of their own, or in another image, which then
@@ -26,6 +26,23 @@ export interface TestEnvironment {
 interface Verifier {
   readonly environment_mode?: 'shared' | 'separate' | undefined;
   readonly environment?: object | undefined;
+}
+
+/** The compose file of services beside the tests alone, which Harbor reads if these are separate. */
+const testServices = 'tests/docker-compose.yaml';
+
+/** Returns the file by which the tests of a step have an image or services of their own; undefined if there is none. */
+export function ownTestFile(
+  tree: FileTree,
+  { verifier }: Pick<TaskToml, 'verifier'>,
+  step: StepToml,
+): string | undefined {
+  if (!isSeparate(step.verifier) && !(step.verifier.environment_mode === undefined && isSeparate(verifier)))
+    return undefined;
+  const directories = [`steps/${step.name}/tests`, 'tests'];
+  return directories
+    .flatMap((directory) => [`${directory}/Dockerfile`, `${directory}/docker-compose.yaml`])
+    .find((path) => tree.has(path));
 }
 
 type AgentSandbox = Pick<Task, 'image' | 'imageFrom' | 'workdir' | 'cpus' | 'memoryMb' | 'diskMb'>;
@@ -49,6 +66,9 @@ export function readTestEnvironment(tree: FileTree, toml: TaskToml, agent: Agent
     throw rejected('MalformedTask', 'environment', 'no such table, since environment_mode is "shared"', 'one');
   }
   if (!isSeparate(verifier)) return null;
+  if (tree.has(testServices)) {
+    throw rejected('UnsupportedTask', 'environment_mode', 'tests of one container', `services in ${testServices}`);
+  }
   if (environment !== undefined) requireSupported(environment, toml.environment);
   const { cpus = agent.cpus } = environment ?? {};
   const memoryMb = environment?.memory_mb ?? environment?.memory ?? agent.memoryMb;
@@ -136,7 +156,6 @@ function requireOwnImageAlone(tree: FileTree, { steps, grading, tools }: TaskTom
   if (grading.sandbox !== undefined) reject('no grading.sandbox', `"${grading.sandbox}"`);
   if (grading.code_as_agent || grading.own_workdir) reject('no code_as_agent and own_workdir', 'one');
   if (tools.host.includes('answer')) reject('no host tool answer', 'it');
-  if (tree.has('tests/docker-compose.yaml')) reject('tests of one container', 'tests/docker-compose.yaml');
 }
 
 const rejected = (

@@ -116,6 +116,12 @@ it('refuses steps that are wrong, or that ask for more than temper does between 
     [two('agent = { network_mode = "public" }'), 'UnsupportedTask', /agent\.network_mode: .*got public in two/],
     [two('[steps.verifier.environment]'), 'UnsupportedTask', /verifier\.environment/],
     [
+      two('verifier = { environment_mode = "separate" }'),
+      'UnsupportedTask',
+      /steps: verifier\.environment_mode: expected tests in the task's own image, got steps\/two\/tests\/Dockerfile/,
+      { others: { 'steps/two/tests/Dockerfile': 'FROM debian\n' } },
+    ],
+    [
       two(''),
       'UnsupportedTask',
       /grading\.sandbox: expected "fresh" or "snapshot"/,

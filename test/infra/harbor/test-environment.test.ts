@@ -90,6 +90,14 @@ it('refuses what tests of their own environment cannot have, by the field', () =
     [`${own}\n[grading]\nsandbox = "snapshot"`, /no grading\.sandbox beside an image of the tests, got "snapshot"/],
     [`${own}\n[grading]\nown_workdir = true`, /no code_as_agent and own_workdir/],
     [`${own}\n[tools]\nhost = ["answer"]`, /no host tool answer/],
+    [
+      'environment_mode = "separate"',
+      /tests of one container, got services in tests\/docker-compose\.yaml/,
+      {
+        ...tests,
+        'tests/docker-compose.yaml': 'services: {}',
+      },
+    ],
     [own, /tests of one container/, { ...tests, 'tests/docker-compose.yaml': 'services: {}' }],
     [own, /tests that write a reward/, { ...tests, 'grading.json': '{"failToPass": ["a"], "logParser": "tap"}' }],
     [
