@@ -6,6 +6,7 @@ import { readEnvFile } from './env-file.ts';
 import { sharedHosts } from './hosts.ts';
 import { type MainContainer, plainContainer, readMain } from './main-container.ts';
 import { requireShared } from './mounts.ts';
+import { devicesOf } from './network-mode.ts';
 import { orderOf } from './order.ts';
 import { requireOwnPorts } from './ports.ts';
 import { composeFile, fileKeys, harmless, type Service, serviceKeys } from './schema.ts';
@@ -62,7 +63,7 @@ export function readCompose({ text, file, files }: ComposeSource, format: Compos
       throw reject(`volumes.${name}.driver`, 'local', asText(volume?.driver) ?? 'some');
     }
   }
-  const readingOf = readingsOf({ text, files }, format, reject);
+  const readingOf = readingsOf({ text, files, given: compose }, format, reject);
   const started = Object.entries(compose.services).filter(([, { profiles }]) => !isNonEmpty(profiles));
   const mainName = mainOf(
     started.map(([name]) => name),
@@ -72,7 +73,10 @@ export function readCompose({ text, file, files }: ComposeSource, format: Compos
   for (const [name, service] of started) {
     requireSupported(service, readingOf(name));
   }
-  requireOwnPorts(started, (name) => readingOf(name).reject);
+  requireOwnPorts(started, {
+    devices: devicesOf(started, mainName, readingOf),
+    rejectAt: (name) => readingOf(name).reject,
+  });
   const [, given] = started.find(([name]) => name === mainName) ?? [];
   const { volumes, ...main } =
     given === undefined ? { ...plainContainer, volumes: [] } : readMain(given, { ...readingOf(mainName), mainImage });
@@ -100,7 +104,7 @@ type RejectField = (field: string, expected: string, got: string) => Error;
 
 /** Returns the rules by which the services of a file are read, by their names. */
 function readingsOf(
-  { text, files }: Pick<ComposeSource, 'text' | 'files'>,
+  { text, files, given }: Pick<ComposeSource, 'text' | 'files'> & Pick<Reading, 'given'>,
   format: ComposeFormat,
   reject: RejectField,
 ): (service: string) => Reading {
@@ -116,7 +120,9 @@ function readingsOf(
     const refuse: Reading['reject'] = (field, expected, got) => reject(`services.${service}.${field}`, expected, got);
     return {
       reject: refuse,
+      rejectFile: reject,
       variables,
+      given,
       textOf,
       fill: (written, field) =>
         substitute(written, { variables, refuse: (expected, got) => refuse(field, expected, got) }),

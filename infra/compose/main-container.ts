@@ -1,19 +1,22 @@
 import type { Ulimit } from '../../workflows/contracts/task.ts';
 import type { ServiceHealthCheck } from '../sandbox/service.ts';
+import { type BuildSettings, defaultDockerfile, noSettings, readBuild } from './build.ts';
 import { environmentOf } from './environment.ts';
+import { readGivenFiles, type TextFile } from './given-files.ts';
 import { healthCheckOf } from './health-check.ts';
 import { type ContainerLimits, limitsOf } from './limits.ts';
-import { type AskedMemory, hiddenBy, memoryOf } from './memory.ts';
+import { type AskedMemory, hiddenBy, memoryOf, requireVisible } from './memory.ts';
 import { type Mount, type Mounted, readMounts, requireApart } from './mounts.ts';
 import type { Service } from './schema.ts';
 import { ulimitsOf } from './ulimits.ts';
-import { type Reading, requireOnly } from './values.ts';
+import type { Reading } from './values.ts';
 
 /** The container that a compose file describes, as far as a sandbox can provide it. */
 export interface MainContainer {
   /** The name of the image, or null when it is built from `dockerfile`. */
   readonly image: string | null;
   readonly dockerfile: string;
+  readonly build: BuildSettings;
   readonly workdir: string | null;
   readonly env: Readonly<Record<string, string>>;
   /** The command that starts something, or null if it only waits. */
@@ -28,14 +31,15 @@ export interface MainContainer {
   readonly ulimits: readonly Ulimit[];
   /** Files and directories of the task's own folder, in the order in which they are mounted. */
   readonly mounts: readonly Mount[];
+  /** Further files, whose texts the compose file has. */
+  readonly texts: readonly TextFile[];
 }
-
-export const defaultDockerfile = 'Dockerfile';
 
 /** The container of a task without a compose file, or whose file says nothing of it. */
 export const plainContainer: MainContainer = {
   image: null,
   dockerfile: defaultDockerfile,
+  build: noSettings,
   workdir: null,
   env: {},
   command: null,
@@ -45,6 +49,7 @@ export const plainContainer: MainContainer = {
   memory: { tmpfs: [], sharedMemoryMb: null },
   ulimits: [],
   mounts: [],
+  texts: [],
 };
 
 /** Matches a command that only keeps the container running, as a sandbox does. */
@@ -62,7 +67,9 @@ export function readMain(container: Service, reading: MainReading): MainContaine
   const { fill, reject } = reading;
   const { mounts, volumes, tmpfs } = readMounts(container.volumes, reading);
   requireApart(volumes, reading);
+  const given = readGivenFiles(container, reading, { inImage: true });
   const memory = memoryOf(container, tmpfs, reading);
+  requireVisible(memory.tmpfs, [...mounts, ...given.mounts, ...given.texts], reject);
   for (const directory of memory.tmpfs) {
     const own = hiddenBy(directory);
     if (own !== undefined) throw reject('tmpfs', `no directory in memory at ${own}, which temper uses`, directory.path);
@@ -78,7 +85,8 @@ export function readMain(container: Service, reading: MainReading): MainContaine
     limits: limitsOf(container, fill, reject),
     memory,
     ulimits: ulimitsOf(container, reading),
-    mounts,
+    mounts: [...mounts, ...given.mounts],
+    texts: given.texts,
     volumes,
   };
 }
@@ -94,19 +102,15 @@ function commandOf(command: Service['command'], fill: (text: string) => string):
 
 /** The image or Dockerfile of a service. The image name of a service with a build only names the result. */
 function imageOf(
-  { image, build: built }: Service,
-  { fill, reject, mainImage }: MainReading,
-): Pick<MainContainer, 'image' | 'dockerfile'> {
-  if (built === undefined) {
+  { image, build }: Service,
+  reading: MainReading,
+): Pick<MainContainer, 'image' | 'dockerfile' | 'build'> {
+  const { fill, reject, mainImage } = reading;
+  if (build === undefined) {
     const name = image === undefined ? mainImage : fill(image, 'image');
-    return { image: name === mainImage ? null : name, dockerfile: defaultDockerfile };
+    return { image: name === mainImage ? null : name, dockerfile: defaultDockerfile, build: noSettings };
   }
-  const {
-    context = '.',
-    dockerfile = defaultDockerfile,
-    ...others
-  } = typeof built === 'string' ? { context: built } : built;
-  requireOnly(others, 'build', ['context', 'dockerfile'], reject);
-  if (!/^\.?\/?$/.test(fill(context, 'build.context'))) throw reject('build.context', "the task's directory", context);
-  return { image: null, dockerfile: fill(dockerfile, 'build.dockerfile').replace(/^\.\//, '') };
+  const { context, dockerfile, ...settings } = readBuild(build, reading);
+  if (context !== '') throw reject('build.context', "the task's directory", `./${context}`);
+  return { image: null, dockerfile, build: settings };
 }

@@ -4,7 +4,7 @@ import type { MemoryDirectory } from '../sandbox/memory-directory.ts';
 import { megabytesIn, sharedMemoryOf } from './limits.ts';
 import type { AskedDirectory } from './mounts.ts';
 import type { Service } from './schema.ts';
-import type { Reading } from './values.ts';
+import type { Reading, Reject } from './values.ts';
 
 /** The memory that a container uses as files. */
 export interface AskedMemory {
@@ -43,6 +43,18 @@ function readEntry(entry: string, { fill, reject }: Reading): AskedDirectory {
 /** Returns directories with their sizes, none of which exceeds the memory of the container. */
 export const sizedDirectories = (asked: readonly AskedDirectory[], memoryMb: number): readonly MemoryDirectory[] =>
   asked.map(({ path, sizeMb }) => ({ path, sizeMb: Math.max(1, Math.min(sizeMb ?? memoryMb, memoryMb)) }));
+
+/** Rejects a directory in memory that would hide files that are in the container before it starts. */
+export function requireVisible(
+  directories: readonly AskedDirectory[],
+  files: readonly { readonly target: string }[],
+  reject: Reject,
+): void {
+  for (const { path } of directories) {
+    const hidden = files.find(({ target }) => isWithinAny(target, [path]));
+    if (hidden !== undefined) throw reject('tmpfs', `no directory in memory over the file ${hidden.target}`, path);
+  }
+}
 
 /** Directories below which temper puts something only while tests run, when the directory in memory is there. */
 const filledLater = ['/tmp'];

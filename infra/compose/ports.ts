@@ -1,19 +1,25 @@
 import type { Service } from './schema.ts';
 import type { Reject } from './values.ts';
 
+interface Declaring {
+  /** The service to whose network device each belongs in the file: those of one device may declare the same port. */
+  readonly devices: ReadonlyMap<string, string>;
+  readonly rejectAt: (service: string) => Reject;
+}
+
 /**
  * Rejects services that declare the same port, because all share one loopback device with the sandbox. Nothing is published to
  * the host.
  */
 export function requireOwnPorts(
   services: readonly (readonly [name: string, service: Service])[],
-  rejectAt: (service: string) => Reject,
+  { devices, rejectAt }: Declaring,
 ): void {
   const owners = new Map<number, string>();
   for (const [name, service] of services) {
     for (const [field, port] of portsOf(service)) {
       const owner = owners.get(port) ?? name;
-      if (owner !== name) {
+      if (devices.get(owner) !== devices.get(name)) {
         throw rejectAt(name)(
           field,
           'a port of its own, since all services share one network device',

@@ -12,8 +12,16 @@ const envFile = z.union([
 ]);
 const envFiles = z.union([envFile, z.array(envFile)], { error: 'expected files, each a path or a table with path' });
 const build = z.union(
-  [z.string(), z.looseObject({ context: z.string().optional(), dockerfile: z.string().optional() })],
-  { error: 'expected a directory, or a table with context and dockerfile' },
+  [
+    z.string(),
+    z.looseObject({
+      context: z.string().optional(),
+      dockerfile: z.string().optional(),
+      args: z.union([z.array(z.string()), z.record(z.string(), scalar)]).optional(),
+      target: z.string().optional(),
+    }),
+  ],
+  { error: 'expected a directory, or a table with context, dockerfile, args and target' },
 );
 
 const healthCheck = z.looseObject(
@@ -27,6 +35,21 @@ const healthCheck = z.looseObject(
   },
   { error: 'expected a table with test' },
 );
+
+const givenFile = z
+  .looseObject({
+    file: z.string().exactOptional(),
+    content: z.string().exactOptional(),
+    environment: z.string().exactOptional(),
+  })
+  .nullable();
+
+const givenFiles = z.record(z.string(), givenFile, { error: 'expected files by name' }).default({});
+const usedFiles = z
+  .array(z.union([z.string(), z.looseObject({ source: z.string(), target: z.string().optional() })]), {
+    error: 'expected a list of names, or of tables with source and target',
+  })
+  .default([]);
 
 /** The states that another service must have reached before a service starts. */
 export const conditions = ['service_started', 'service_healthy', 'service_completed_successfully'] as const;
@@ -57,6 +80,8 @@ export const service = z.looseObject(
       .default({}),
     volumes: z.array(z.unknown(), { error: 'expected a list' }).default([]),
     tmpfs: z.union([z.string(), names], { error: 'expected directories' }).optional(),
+    secrets: usedFiles,
+    configs: usedFiles,
     healthcheck: healthCheck.optional(),
     env_file: envFiles.optional(),
     extra_hosts: z
@@ -78,6 +103,7 @@ export const service = z.looseObject(
         error: 'expected networks',
       })
       .default([]),
+    network_mode: z.string({ error: 'expected a mode' }).optional(),
     restart: z.string({ error: 'expected a policy' }).optional(),
     tty: z.boolean({ error: 'expected true or false' }).default(false),
     stdin_open: z.boolean({ error: 'expected true or false' }).default(false),
@@ -96,10 +122,12 @@ export const composeFile = z.looseObject({
     },
   ),
   volumes: z.record(z.string(), z.looseObject({}).nullable(), { error: 'expected volumes' }).default({}),
+  secrets: givenFiles,
+  configs: givenFiles,
 });
 
 /** The accepted keys of the file. Networks are all the sandbox's own, whatever they are called. */
-export const fileKeys = ['version', 'name', 'services', 'networks', 'volumes'];
+export const fileKeys = ['version', 'name', 'services', 'networks', 'volumes', 'secrets', 'configs'];
 
 /** The keys of a service that are read, and those that change no verdict. */
 export const serviceKeys = [
@@ -112,12 +140,15 @@ export const serviceKeys = [
   'environment',
   'env_file',
   'volumes',
+  'secrets',
+  'configs',
   'depends_on',
   'container_name',
   'hostname',
   'links',
   'extra_hosts',
   'networks',
+  'network_mode',
   'tty',
   'stdin_open',
   'init',
@@ -156,7 +187,6 @@ export const serviceKeys = [
 /** Values of other keys that ask for nothing beyond what a container has. */
 export const harmless: Readonly<Record<string, readonly unknown[]>> = {
   privileged: [false],
-  network_mode: ['bridge', 'default', 'none'],
   read_only: [false],
   ipc: ['private', 'shareable'],
   cgroup: ['private'],

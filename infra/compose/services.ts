@@ -1,21 +1,15 @@
 import type { ServiceDependency, ServiceSettings } from '../sandbox/service.ts';
+import { type ComposedBuild, readBuild } from './build.ts';
 import { environmentOf } from './environment.ts';
+import { readGivenFiles, type TextFile } from './given-files.ts';
 import { healthCheckOf } from './health-check.ts';
 import { limitsOf } from './limits.ts';
-import { defaultDockerfile } from './main-container.ts';
-import { memoryOf, sizedDirectories } from './memory.ts';
+import { memoryOf, requireVisible, sizedDirectories } from './memory.ts';
 import { type Mount, readMounts } from './mounts.ts';
+import { sharedWith } from './network-mode.ts';
 import type { Service } from './schema.ts';
 import { ulimitsOf } from './ulimits.ts';
-import { insideOf, isHostName, type Reading, requireOnly, splitWords } from './values.ts';
-
-/** A directory of the task's folder that an image is built from. */
-export interface ComposedBuild {
-  /** The path in the task's folder; empty for the folder itself. */
-  readonly context: string;
-  /** The path in the context. */
-  readonly dockerfile: string;
-}
+import { isHostName, type Reading, requireOnly, splitWords } from './values.ts';
 
 /** A further service of a compose file. */
 export interface ComposedService extends ServiceSettings {
@@ -23,6 +17,8 @@ export interface ComposedService extends ServiceSettings {
   readonly image: 'main' | { readonly name: string } | ComposedBuild;
   /** Files and directories of the task's own folder that it has a copy of. */
   readonly mounts: readonly Mount[];
+  /** Further files, whose texts the compose file or the host has. */
+  readonly texts: readonly TextFile[];
 }
 
 /** The rules by which a service is read, with its name. */
@@ -35,37 +31,40 @@ export interface ServiceReading extends Reading {
 /** The limits of a service that names none. */
 const defaults = { cpus: 1, memoryMb: 1024, sharedMemoryMb: 64 } as const;
 
-export function readService(given: Service, reading: ServiceReading): ComposedService {
+export function readService(service: Service, reading: ServiceReading): ComposedService {
   const { name, fill, reject } = reading;
   if (!isHostName(name)) throw reject('name', 'the name of a host', name);
-  const { mounts, volumes, tmpfs } = readMounts(given.volumes, reading);
-  const limits = { ...defaults, ...limitsOf(given, fill, reject) };
-  const memory = memoryOf(given, tmpfs, reading);
+  const { mounts, volumes, tmpfs } = readMounts(service.volumes, reading);
+  const given = readGivenFiles(service, reading, { inImage: false });
+  const limits = { ...defaults, ...limitsOf(service, fill, reject) };
+  const memory = memoryOf(service, tmpfs, reading);
+  requireVisible(memory.tmpfs, [...mounts, ...given.mounts, ...given.texts], reject);
   const sharedMemoryMb = memory.sharedMemoryMb ?? defaults.sharedMemoryMb;
   if (sharedMemoryMb > limits.memoryMb) {
-    throw reject('shm_size', `at most its memory of ${limits.memoryMb} MB`, String(given.shm_size));
+    throw reject('shm_size', `at most its memory of ${limits.memoryMb} MB`, String(service.shm_size));
   }
   const words = (command: Service['command'], field: string) => commandOf(command, (text) => fill(text, field));
   return {
     name,
-    aliases: aliasesOf(given, reading),
-    image: imageOf(given, reading),
-    entrypoint: words(given.entrypoint, 'entrypoint'),
-    command: words(given.command, 'command'),
-    workdir: given.working_dir === undefined ? null : fill(given.working_dir, 'working_dir'),
-    user: given.user === undefined ? null : fill(String(given.user), 'user'),
-    env: environmentOf(given, reading),
-    healthCheck: healthCheckOf(given, reading),
-    dependsOn: dependenciesOf(given.depends_on),
-    mounts,
+    aliases: aliasesOf(service, reading),
+    image: imageOf(service, reading),
+    entrypoint: words(service.entrypoint, 'entrypoint'),
+    command: words(service.command, 'command'),
+    workdir: service.working_dir === undefined ? null : fill(service.working_dir, 'working_dir'),
+    user: service.user === undefined ? null : fill(String(service.user), 'user'),
+    env: environmentOf(service, reading),
+    healthCheck: healthCheckOf(service, reading),
+    dependsOn: dependenciesOf(service, reading),
+    mounts: [...mounts, ...given.mounts],
+    texts: given.texts,
     volumes,
     tmpfs: sizedDirectories(memory.tmpfs, limits.memoryMb),
-    restarts: given.restart !== undefined && given.restart !== 'no',
-    tty: given.tty,
-    stdin: given.stdin_open,
-    init: given.init,
-    dropped: given.cap_drop.map((one) => fill(one, 'cap_drop').toUpperCase().replace(/^CAP_/, '')),
-    ulimits: ulimitsOf(given, reading),
+    restarts: service.restart !== undefined && service.restart !== 'no',
+    tty: service.tty,
+    stdin: service.stdin_open,
+    init: service.init,
+    dropped: service.cap_drop.map((one) => fill(one, 'cap_drop').toUpperCase().replace(/^CAP_/, '')),
+    ulimits: ulimitsOf(service, reading),
     ...limits,
     sharedMemoryMb,
   };
@@ -77,22 +76,12 @@ function commandOf(command: Service['command'], fill: (text: string) => string):
   return typeof command === 'string' ? splitWords(fill(command)) : command.map(fill);
 }
 
-function imageOf({ image, build }: Service, { fill, reject, mainImage }: ServiceReading): ComposedService['image'] {
-  if (build === undefined) {
-    if (image === undefined) throw reject('image', 'an image or a build', 'neither');
-    const name = fill(image, 'image');
-    return name === mainImage ? 'main' : { name };
-  }
-  const {
-    context = '.',
-    dockerfile = defaultDockerfile,
-    ...others
-  } = typeof build === 'string' ? { context: build } : build;
-  requireOnly(others, 'build', ['context', 'dockerfile'], reject);
-  return {
-    context: insideOf(fill(context, 'build.context'), 'build.context', reject),
-    dockerfile: insideOf(fill(dockerfile, 'build.dockerfile'), 'build.dockerfile', reject),
-  };
+function imageOf({ image, build }: Service, reading: ServiceReading): ComposedService['image'] {
+  const { fill, reject, mainImage } = reading;
+  if (build !== undefined) return readBuild(build, reading);
+  if (image === undefined) throw reject('image', 'an image or a build', 'neither');
+  const name = fill(image, 'image');
+  return name === mainImage ? 'main' : { name };
 }
 
 /** The further names of a service: those of its container and host, and the aliases of its networks. */
@@ -129,7 +118,13 @@ const untils = {
   service_completed_successfully: 'completed',
 } as const;
 
-function dependenciesOf(given: Service['depends_on']): readonly ServiceDependency[] {
-  if (Array.isArray(given)) return given.map((service) => ({ service, until: 'started' }));
-  return Object.entries(given).map(([service, { condition }]) => ({ service, until: untils[condition] }));
+function dependenciesOf(service: Service, reading: Reading): readonly ServiceDependency[] {
+  const { depends_on: given } = service;
+  const written: readonly ServiceDependency[] = Array.isArray(given)
+    ? given.map((name) => ({ service: name, until: 'started' }))
+    : Object.entries(given).map(([name, { condition }]) => ({ service: name, until: untils[condition] }));
+  // The owner of a network device starts before those that share it.
+  const owner = sharedWith(service, reading);
+  const isListed = owner === null || written.some((one) => one.service === owner);
+  return isListed ? written : [...written, { service: owner, until: 'started' }];
 }

@@ -6,12 +6,19 @@ export type Reject = (field: string, expected: string, got: string) => Error;
 /** Replaces the variables in the text of a field. */
 export type Fill = (text: string, field: string) => string;
 
+/** A file that several services may have: one of the task, a text of the compose file, or a variable of the host. */
+export type GivenFile = Readonly<Record<string, unknown> & Partial<Record<'file' | 'content' | 'environment', string>>>;
+
 /** The rules by which the fields of one service are read. */
 export interface Reading {
   readonly fill: Fill;
   readonly reject: Reject;
   /** The variables that the harness sets. All others are the host's. */
   readonly variables: Readonly<Record<string, string>>;
+  /** The files that the compose file gives to services that name them. */
+  readonly given: Readonly<Record<'secrets' | 'configs', Readonly<Record<string, GivenFile | null>>>>;
+  /** Makes the failure for a field of the whole file. */
+  readonly rejectFile: Reject;
   /** Returns the text of a file of the task's own folder; null if there is none. */
   readonly textOf: (path: string) => string | null;
 }

@@ -1,4 +1,6 @@
 import type { Beside, ServiceDependency, ServiceHealthCheck, ServiceVolume } from '../sandbox/service.ts';
+import type { ComposedBuild } from './build.ts';
+import { isOfHost, textIn } from './given-files.ts';
 import { hiddenLiteral, hostValueIn, writeHostValue } from './host-value.ts';
 import type { ComposedService } from './services.ts';
 
@@ -23,9 +25,11 @@ export function writeCompose({ services, names, volumes }: Beside<ComposedServic
       ] as const,
   );
   const named = services.flatMap((service) => service.volumes).flatMap(({ name }) => (name === null ? [] : [name]));
+  const texts = services.flatMap(textsOf);
   const file = {
     services: { main: withDollars(main), ...Object.fromEntries(others) },
     ...(named.length > 0 && { volumes: Object.fromEntries(named.map((name) => [name, {}])) }),
+    ...(texts.length > 0 && { configs: Object.fromEntries(texts.map(({ source, given }) => [source, given])) }),
   };
   return `${JSON.stringify(file, null, 2)}\n`;
 }
@@ -43,6 +47,7 @@ function fieldsOf(service: ComposedService) {
     ...(healthCheck !== null && { healthcheck: healthCheckOf(healthCheck) }),
     depends_on: Object.fromEntries(dependsOn.map(dependencyOf)),
     tmpfs: service.tmpfs.map(({ path, sizeMb }) => `${path}:size=${sizeMb}m`),
+    ...(service.texts.length > 0 && { configs: textsOf(service).map(({ source, target }) => ({ source, target })) }),
     volumes: [...mounts, ...service.volumes.map(volumeText)],
     networks: { default: { aliases } },
     ...(restarts && { restart: 'on-failure' }),
@@ -71,9 +76,20 @@ const environmentOf = ({ env }: ComposedService) =>
     }),
   );
 
-const buildOf = ({ context, dockerfile }: { readonly context: string; readonly dockerfile: string }) => ({
+/** The files of a service whose texts are in the compose file, or of the host. */
+const textsOf = ({ name, texts }: ComposedService) =>
+  texts.map((file, index) => {
+    const given = isOfHost(file)
+      ? { environment: hostValueIn(file.value)?.name }
+      : { content: withDollars(textIn(file)) };
+    return { source: `${name}-${index}`, target: file.target, given };
+  });
+
+const buildOf = ({ context, args, target, ...build }: ComposedBuild) => ({
+  ...build,
   context: `./${context}`,
-  dockerfile,
+  ...(Object.keys(args).length > 0 && { args }),
+  ...(target !== null && { target }),
 });
 
 const volumeText = ({ name, target, readOnly }: ServiceVolume): string =>

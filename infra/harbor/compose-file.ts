@@ -1,13 +1,16 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { HostEntry } from '../../workflows/contracts/task.ts';
 import { type Composed, mainImage, readCompose } from '../compose/compose.ts';
+import { isOfHost, textIn } from '../compose/given-files.ts';
 import { type MainContainer, plainContainer } from '../compose/main-container.ts';
 import type { ComposedService } from '../compose/services.ts';
 import type { HealthCheck } from '../grading/task.ts';
 import type { FileEntry, FileTree } from '../sandbox/files.ts';
 import { imageName } from '../sandbox/image.ts';
-import type { Beside, ServiceFiles, TaskService } from '../sandbox/service.ts';
+import { type Beside, fileAt, readableFile, type ServiceFiles, type TaskService } from '../sandbox/service.ts';
+import { mountedFiles } from './added-files.ts';
 import { builtImageName, readBuildContext } from './build-context.ts';
+import { configureDockerfile } from './build-settings.ts';
 import { buildNetwork } from './task-network.ts';
 import type { TaskToml } from './task-toml.ts';
 
@@ -38,13 +41,7 @@ export function readComposeFile(environment: FileTree, toml: TaskToml): Composed
     addsMain: true,
     variables: variablesOf(toml),
   });
-  if (main.mounts.length > 0) {
-    const [{ source: from = '' } = {}] = main.mounts;
-    throw unsupported('services.main.volumes', 'no files: COPY them in environment/Dockerfile', `./${from}`);
-  }
-  if (main.dockerfile !== plainContainer.dockerfile) {
-    throw unsupported('services.main.build.dockerfile', plainContainer.dockerfile, main.dockerfile);
-  }
+  requireMounted(main, environment, beside?.services ?? []);
   if (beside === null) return { main, beside, hosts };
   const services = beside.services.map((service) => {
     const reject = (field: string, expected: string, got: string): TemperFailure =>
@@ -53,6 +50,29 @@ export function readComposeFile(environment: FileTree, toml: TaskToml): Composed
   });
   return { main, beside: { ...beside, services }, hosts };
 }
+
+/** Rejects files of the main container that are missing, and those that another service is meant to change or to see changed. */
+function requireMounted(
+  { mounts }: Pick<MainContainer, 'mounts'>,
+  environment: FileTree,
+  services: readonly ComposedService[],
+): void {
+  for (const { source, readOnly } of mounts) {
+    const shown = `./${source}`;
+    if (mountedFiles(environment, source).size === 0) {
+      throw unsupported('services.main.volumes', 'files that the task has', `${shown}, which is missing`);
+    }
+    const other = services.find((service) =>
+      service.mounts.some((one) => overlap(one.source, source) && !(one.readOnly && readOnly)),
+    );
+    if (other === undefined) continue;
+    const expected = `${shown} to be read-only (:ro) here and in ${other.name}, since each gets a copy (or a named volume)`;
+    throw unsupported('services.main.volumes', expected, 'a folder that one of them may change');
+  }
+}
+
+const overlap = (one: string, other: string): boolean =>
+  [one, other].includes('') || `${one}/`.startsWith(`${other}/`) || `${other}/`.startsWith(`${one}/`);
 
 /** Docker's own values for what a health check leaves out. */
 const usual = { intervalMs: 30_000, timeoutMs: 30_000, startPeriodMs: 0, retries: 3 } as const;
@@ -95,18 +115,23 @@ interface ServiceSource {
 }
 
 /** Adds the files of the task that a service is made from. */
-function readTaskService({ mounts, image, ...settings }: ComposedService, source: ServiceSource): TaskService {
+function readTaskService({ mounts, texts, image, ...settings }: ComposedService, source: ServiceSource): TaskService {
+  const mounted = mounts.map(({ source: path, target }): ServiceFiles => {
+    const { environment, reject } = source;
+    const entry = environment.get(path);
+    if (entry !== undefined) return fileAt(target, entry);
+    const tree = below(environment, path);
+    if (tree.size === 0) throw reject('volumes', 'files that the task has', `./${path}, which is missing`);
+    return { tree, at: target };
+  });
+  const written = texts
+    .filter((file) => !isOfHost(file))
+    .map((file) => fileAt(file.target, readableFile(textIn(file))));
   return {
     ...settings,
     image: imageOf(image, source),
-    files: mounts.map(({ source: path, target }): ServiceFiles => {
-      const { environment, reject } = source;
-      const entry = environment.get(path);
-      if (entry !== undefined) return fileAt(target, entry);
-      const tree = below(environment, path);
-      if (tree.size === 0) throw reject('volumes', 'files that the task has', `./${path}, which is missing`);
-      return { tree, at: target };
-    }),
+    files: [...mounted, ...written],
+    hostFiles: texts.filter(isOfHost),
   };
 }
 
@@ -118,7 +143,10 @@ function imageOf(image: ComposedService['image'], { environment, toml, reject }:
   if (dockerfile === undefined) {
     throw reject('build', 'a Dockerfile in the context', `${image.context}/${image.dockerfile}, which is missing`);
   }
-  context.set('Dockerfile', dockerfile);
+  const source = configureDockerfile(new TextDecoder().decode(dockerfile.bytes), image, (expected, got) =>
+    reject('build.target', expected, got),
+  );
+  context.set('Dockerfile', { ...dockerfile, bytes: Buffer.from(source) });
   try {
     const build = readBuildContext(context, toml.environment.build_timeout_sec);
     return { ...build, network: buildNetwork(toml), image: builtImageName(build) };
@@ -126,12 +154,6 @@ function imageOf(image: ComposedService['image'], { environment, toml, reject }:
     if (!(error instanceof TemperFailure)) throw error;
     throw reject('build', 'a Dockerfile that can be built', error.message);
   }
-}
-
-/** Places one file, which a mount gives its name. */
-function fileAt(target: string, entry: FileEntry): ServiceFiles {
-  const at = target.lastIndexOf('/');
-  return { tree: new Map([[target.slice(at + 1), entry]]), at: target.slice(0, at) || '/' };
 }
 
 const below = (tree: FileTree, directory: string): FileTree =>

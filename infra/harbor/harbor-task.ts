@@ -4,19 +4,20 @@ import type { Task } from '../../workflows/contracts/task.ts';
 import type { MainContainer } from '../compose/main-container.ts';
 import type { GradedTask } from '../grading/task.ts';
 import { type FileTree, subtree } from '../sandbox/file-tree.ts';
-import { type BuildContext, imageName } from '../sandbox/image.ts';
+import type { BuildContext } from '../sandbox/image.ts';
 import { type Beside, namesBeside, type TaskService } from '../sandbox/service.ts';
+import { readOnlyPaths } from './added-files.ts';
 import { artifactsFor, keepsOutside, requireSeparable } from './artifacts.ts';
-import { builtImageName, readBuildContext } from './build-context.ts';
 import { mainHealthCheck, readComposeFile } from './compose-file.ts';
 import { type Dockerfile, readDockerfile } from './dockerfile.ts';
 import { entrypointOf } from './entrypoint.ts';
 import { type Grading, gradingFile, parseGrading } from './grading-file.ts';
 import { hostsAndLimitsOf } from './hosts-and-limits.ts';
+import { dockerfileSource, readMainImage } from './main-image.ts';
 import { type McpServer, mcpServersOf } from './mcp-servers.ts';
 import { plainDockerfile } from './plain-dockerfile.ts';
 import { memoryOf } from './task-memory.ts';
-import { agentNetwork, buildNetwork, testNetwork } from './task-network.ts';
+import { agentNetwork, testNetwork } from './task-network.ts';
 import {
   type CollectCommand,
   collectOf,
@@ -69,23 +70,22 @@ export function readHarborTask(tree: FileTree): HarborTask {
   const work = steps[0] ?? wholeTask(tree, toml);
   const ownImage = hasTestImage(tree, toml);
   const { environment } = toml;
-  const { main, beside, hosts } = readComposeFile(subtree(tree, 'environment/'), toml);
-  const dockerfile = tree.has('environment/Dockerfile')
-    ? readDockerfile(plainDockerfile(textOf(tree, 'environment/Dockerfile')).source)
-    : null;
+  const ofEnvironment = subtree(tree, 'environment/');
+  const { main, beside, hosts } = readComposeFile(ofEnvironment, toml);
+  const described = { environment: ofEnvironment, main };
+  const source = dockerfileSource(described);
+  const dockerfile = source === null ? null : readDockerfile(plainDockerfile(source).source);
   const workdir =
     environment.workdir ?? main.workdir ?? dockerfile?.workdir ?? dockerfile?.workspaceTarget ?? defaults.workdir;
   const { grading, rewardWeights } = judgedBy(tree, toml);
   const entrypoint = entrypointOfMain(main, environment.entrypoint, dockerfile);
-  const files = subtree(tree, 'environment/workspace/');
+  const files = subtree(ofEnvironment, 'workspace/');
   const kind = { logged: grading !== null, hasEntrypoint: entrypoint !== null, hasServices: beside !== null, files };
   const gradedIn = ownImage ? 'artifacts' : gradedInOf(toml, kind);
   if (!ownImage) requireSeparable(toml, workdir);
   requireGradedSteps(toml, gradedIn);
-  const named = environment.docker_image ?? (dockerfile === null ? main.image : null) ?? unmodifiedBase(dockerfile);
-  const build = named === null ? readBuild(tree, toml) : null;
+  const { image, build, workspace } = readMainImage(described, toml, { source, dockerfile, workdir });
   const limits = { ...limitsOf(toml), ...main.limits };
-  const image = build === null ? nameOf(named ?? '') : builtBy(build);
   const testEnvironment = readTestEnvironment(tree, toml, { ...image, workdir, ...limits });
   return {
     description: {
@@ -111,7 +111,7 @@ export function readHarborTask(tree: FileTree): HarborTask {
     healthCheck: healthCheckOf(environment.healthcheck) ?? mainHealthCheck(main),
     skillsDirectory: environment.skills_dir === undefined ? null : posix.resolve(workdir, environment.skills_dir),
     mcpServers: mcpServersOf(environment.mcp_servers, namesBeside(beside)),
-    workspace: build === null ? files : new Map(),
+    workspace,
     remove: environment.remove,
     setup: environment.setup,
     hiddenTests: environment.hidden_tests,
@@ -121,20 +121,18 @@ export function readHarborTask(tree: FileTree): HarborTask {
     laterVersion: laterVersion(toml),
     keepsOutside: keepsOutside(toml, workdir),
     rewardWeights,
-    ...optionsOf(toml),
+    ...optionsOf(toml, readOnlyPaths(ofEnvironment, main.mounts, workdir)),
     gradedIn,
     testImage: testEnvironment?.image ?? null,
     artifacts: ownImage ? artifactsFor(toml, workdir) : [],
   };
 }
 
-const builtBy = (build: BuildContext) => ({ image: builtImageName(build), imageFrom: 'dockerfile' as const });
-
-const optionsOf = ({ grading }: TaskToml) => ({
+const optionsOf = ({ grading }: TaskToml, readOnly: readonly string[]) => ({
   codeAsAgent: grading.code_as_agent,
   ownWorkdir: grading.own_workdir,
   keepProcesses: grading.keep_processes,
-  protection: { testsInRepository: grading.tests_in_repository, paths: grading.protected },
+  protection: { testsInRepository: grading.tests_in_repository, paths: [...grading.protected, ...readOnly] },
 });
 
 /** Reads how the tests say what they found: by a log, or by a reward, which may be made of several scores. */
@@ -203,11 +201,6 @@ const agentOf = (toml: TaskToml): Pick<Task, 'user' | 'hostTools'> => ({
 /** Whether the agent is to be root. Any other account of the image is replaced by the agent's own, which has no more rights. */
 const asRoot = ({ agent }: TaskToml): boolean => ['root', '0', 0].some((root) => agent.user === root);
 
-const readBuild = (tree: FileTree, toml: TaskToml): BuildContext => ({
-  ...readBuildContext(subtree(tree, 'environment/'), toml.environment.build_timeout_sec),
-  network: buildNetwork(toml),
-});
-
 /** The reasons why tests get the diff alone. */
 const needsDiff = (toml: TaskToml, logged: boolean) =>
   [
@@ -269,19 +262,6 @@ function requireGradable(toml: TaskToml, { logged, hasEntrypoint }: TestKind): v
       "what runs as root ends with the agent, and so would the image's entry point",
     );
   }
-}
-
-/** The base image of a Dockerfile that adds nothing to it, or null when the image must be built. */
-function unmodifiedBase(dockerfile: Dockerfile | null): string | null {
-  if (dockerfile === null) {
-    throw malformed('task.toml', 'environment.docker_image or an environment/Dockerfile', 'neither');
-  }
-  return dockerfile.buildOnly.length === 0 ? dockerfile.base : null;
-}
-
-function nameOf(named: string): Pick<Task, 'image' | 'imageFrom'> {
-  const { image, from } = imageName(named);
-  return { image, ...(from === 'registry' && { imageFrom: from }) };
 }
 
 function textOf(tree: FileTree, path: string): string {

@@ -1,7 +1,7 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { hostValueIn } from '../compose/host-value.ts';
 import type { TestImage } from '../grading/task.ts';
-import type { Beside, TaskService } from '../sandbox/service.ts';
+import { type Beside, fileAt, readableFile, type TaskService } from '../sandbox/service.ts';
 
 /** Variables of the host's environment that tasks may have, by name. */
 export type HostVariables = Readonly<Record<string, string>>;
@@ -20,12 +20,17 @@ interface Environments {
 /** Returns the names of the host's variables that a task cannot do without. */
 export function neededVariables(task: Environments): readonly string[] {
   const { env, testEnv, solutionEnv, steps, testImage, beside } = task;
-  const ofServices = (beside?.services ?? []).map((service) => service.env);
+  const ofServices = (beside?.services ?? []).flatMap(({ env: own, hostFiles }) => [
+    own,
+    hostFiles.map(({ value }) => value),
+  ]);
   const all = [env, testEnv, solutionEnv, testImage?.env ?? {}, ...steps.map((step) => step.testEnv), ...ofServices];
-  const needed = all.flatMap(Object.values<string>).flatMap((value) => {
-    const found = hostValueIn(value);
-    return found !== null && found.fallback === undefined ? [found.name] : [];
-  });
+  const needed = all
+    .flatMap((values) => Object.values<string>(values))
+    .flatMap((value) => {
+      const found = hostValueIn(value);
+      return found !== null && found.fallback === undefined ? [found.name] : [];
+    });
   return [...new Set(needed)];
 }
 
@@ -45,7 +50,12 @@ export function fillVariables<Files extends Environments>(files: Files, allowed:
     steps: files.steps.map((step) => ({ ...step, testEnv: fill(step.testEnv) })),
     beside: files.beside && {
       ...files.beside,
-      services: files.beside.services.map((service) => ({ ...service, env: fill(service.env) })),
+      services: files.beside.services.map((service) => {
+        const filled = service.hostFiles.map(({ target, value }) => {
+          return fileAt(target, readableFile(valueFor(value, allowed)));
+        });
+        return { ...service, env: fill(service.env), files: [...service.files, ...filled], hostFiles: [] };
+      }),
     },
   };
 }

@@ -32,39 +32,64 @@ interface HereDocument {
   readonly expands: boolean;
 }
 
+/** One instruction with the lines that belong to it, or a line without an instruction. */
+interface Block {
+  readonly instruction: Instruction | null;
+  /** The lines of the instruction, without those of its here-documents. */
+  readonly own: readonly string[];
+  /** The same lines, with those of its here-documents. */
+  readonly lines: readonly string[];
+  readonly markers: readonly Marker[];
+  readonly documents: readonly HereDocument[];
+}
+
+/** Instructions in which here-documents may stand. */
+const withDocuments = ['RUN', 'COPY', 'ADD'];
+
+/** Splits a Dockerfile into its instructions, with their here-documents. Throws MalformedTask for one that never ends. */
+export function blocksOf(source: string): readonly Block[] {
+  const lines = source.split(/\r?\n/);
+  const blocks: Block[] = [];
+  for (let at = 0; at < lines.length; ) {
+    const start = at;
+    const { instruction, length } = nextInstruction(lines, at);
+    at += length;
+    const own = lines.slice(start, at);
+    const isDocumented = instruction !== null && withDocuments.includes(instruction.keyword);
+    const markers = isDocumented ? markersOf(flagsOf(instruction.rest).rest) : [];
+    const documents = markers.map(({ dash, delimiter, expands }) => {
+      const end = lines.findIndex((line, index) => index >= at && unindented(line, dash) === delimiter);
+      if (end === -1) throw unterminated(delimiter);
+      const text = lines.slice(at, end).map((line) => `${unindented(line, dash)}\n`);
+      at = end + 1;
+      return { delimiter, expands, text: text.join('') };
+    });
+    blocks.push({ instruction, own, lines: lines.slice(start, at), markers, documents });
+  }
+  return blocks;
+}
+
 /** Rewrites a Dockerfile. One without here-documents and such options is returned as it is. Throws MalformedTask, or UnsupportedTask. */
 export function plainDockerfile(source: string): PlainDockerfile {
-  const lines = source.split(/\r?\n/);
   const files = new Map<string, FileEntry>();
   const written: string[] = [];
   const scripts: string[] = [];
   let isChanged = false;
-  for (let at = 0; at < lines.length; ) {
-    const { instruction, length } = nextInstruction(lines, at);
-    const own = lines.slice(at, at + length);
-    at += length;
-    if (instruction === null || !['RUN', 'COPY', 'ADD'].includes(instruction.keyword)) {
+  for (const { instruction, own, markers, documents } of blocksOf(source)) {
+    if (instruction === null || !withDocuments.includes(instruction.keyword)) {
       written.push(...own);
       continue;
     }
     const { flags, rest } = withoutShortcuts(instruction.rest);
-    const found = markersOf(rest);
-    if (found.length === 0) {
+    if (documents.length === 0) {
       isChanged ||= flags !== null;
       written.push(...(flags === null ? own : [`${instruction.keyword} ${flags}${rest}`]));
       continue;
     }
     isChanged = true;
-    const documents = found.map((marker) => {
-      const end = lines.findIndex((line, index) => index >= at && unindented(line, marker.dash) === marker.delimiter);
-      if (end === -1) throw unterminated(marker.delimiter);
-      const text = lines.slice(at, end).map((line) => `${unindented(line, marker.dash)}\n`);
-      at = end + 1;
-      return { delimiter: marker.delimiter, expands: marker.expands, text: text.join('') };
-    });
     const kept = flags ?? flagsOf(instruction.rest).flags;
     if (instruction.keyword === 'RUN') {
-      const script = scriptOf(rest, found, documents);
+      const script = scriptOf(rest, markers, documents);
       scripts.push(script);
       written.push(`RUN ${kept}${commandOf(script)}`);
     } else {

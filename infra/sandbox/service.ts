@@ -1,5 +1,5 @@
 import type { Ulimit } from '../../workflows/contracts/task.ts';
-import type { FileTree } from './file-tree.ts';
+import type { FileEntry, FileTree } from './file-tree.ts';
 import type { BuildContext, ImageName } from './image.ts';
 import type { MemoryDirectory } from './memory-directory.ts';
 
@@ -67,7 +67,18 @@ export interface ServiceFiles {
 export interface TaskService extends ServiceSettings {
   readonly image: 'main' | ImageName | (BuildContext & Pick<ImageName, 'image'>);
   readonly files: readonly ServiceFiles[];
+  /** Further files, each with a variable of the host in Harbor's form, until the host fills them. */
+  readonly hostFiles: readonly { readonly target: string; readonly value: string }[];
 }
+
+/** Places one file, whose path says how it is called. */
+export function fileAt(target: string, entry: FileEntry): ServiceFiles {
+  const at = target.lastIndexOf('/');
+  return { tree: new Map([[target.slice(at + 1), entry]]), at: target.slice(0, at) || '/' };
+}
+
+/** A file that every account may read. */
+export const readableFile = (text: string): FileEntry => ({ mode: 0o444, bytes: Buffer.from(text) });
 
 /** A service whose image is prepared. */
 export interface SandboxService extends ServiceSettings {

@@ -66,6 +66,10 @@ export const needs = {
     isNeeded: (task) => task.gradedIn !== 'same' && placeInMemory(task) !== null,
     place: placeInMemory,
   },
+  'names of hosts': {
+    what: 'their compose file names hosts by their addresses (extra_hosts): Docker or Kubernetes',
+    isNeeded: ({ description }) => description.hosts !== undefined,
+  },
   GPUs: {
     what: "they are passed through by a Docker host that has NVIDIA's container toolkit",
     isNeeded: ({ description }) => description.gpus !== undefined,

@@ -42,14 +42,24 @@ export const serviceTask: Readonly<Record<string, string>> = {
     mem_limit: 64m
     ${healthy(8000)}
   keeper:
-    build: ./keeper
+    build: {context: ./keeper, target: keeper, args: {BASE: temper-tasks:bookworm, SAID: 'it''s "$$5" \\'}}
+    network_mode: service:pages
     depends_on: {pages: {condition: service_healthy}}
     mem_limit: 64m
     ports: ["8080:8080"]
     ${healthy(8080)}
 `,
   'pages/word': 'tulip',
-  'keeper/Dockerfile': `FROM temper-tasks:bookworm\nLABEL ${imageLabel}\nCOPY keeper.py /keeper.py\nCMD ["python3", "/keeper.py"]\n`,
+  'keeper/Dockerfile': `ARG BASE=no-such-image
+FROM \${BASE} AS keeper
+LABEL ${imageLabel}
+ARG SAID=nothing
+ENV SAID=$SAID
+COPY keeper.py /keeper.py
+CMD ["sh", "-c", "test \\"$SAID\\" = \\"it's \\\\\\"\\\\$5\\\\\\" \\\\\\\\\\" && exec python3 /keeper.py"]
+FROM no-such-image
+RUN false
+`,
   'keeper/keeper.py': keeper,
   'run-tests.sh': `echo '== short test summary info =='
 if [ "$(${ask('keeper:8080')})" = tulip ]; then echo 'PASSED tests::told'; else echo 'FAILED tests::told'; fi
@@ -78,6 +88,7 @@ export const tasksWithServices = ({
     image: \${MAIN_IMAGE_NAME}
     volumes: ["\${HOST_VERIFIER_LOGS_PATH}:\${ENV_VERIFIER_LOGS_PATH}", "shelf:/shelf:ro"]
     environment: [KEEPER=keeper:8080]
+    ulimits: {nofile: 654}
     depends_on: {keeper: {condition: service_healthy}}
   keeper:
     image: \${MAIN_IMAGE_NAME}
@@ -87,16 +98,20 @@ export const tasksWithServices = ({
     ${healthy(8080)}
   pages:
     image: temper-tasks:bookworm
-    command: [sh, -c, 'echo tulip >/shelf/word; echo "$$TASK_NAME" >/shelf/name; exec python3 -m http.server 8000 --directory /shelf']
+    command: [sh, -c, 'cp /word /shelf/word; cat /run/secrets/name >>/shelf/name; echo "$$TASK_NAME" >>/shelf/name; exec python3 -m http.server 8000 --directory /shelf']
     environment: [TASK_NAME]
+    configs: [word]
+    secrets: [name]
     volumes: [shelf:/shelf]
     mem_limit: 64m
     ${healthy(8000)}
 volumes: {shelf: {}}
+configs: {word: {content: tulip}}
+secrets: {name: {environment: TASK_NAME}}
 `,
       'environment/keeper.py': keeper,
     },
-    solve: `[ "$(${ask('pages:8000/word')})" = "$(cat /shelf/word)" ] && grep -qx Ada /shelf/name && ${tell('keeper:8080', 'tulip')}`,
+    solve: `[ "$(${ask('pages:8000/word')})" = "$(cat /shelf/word)" ] && grep -qx AdaAda /shelf/name && [ "$(ulimit -Sn)" = 654 ] && ${tell('keeper:8080', 'tulip')}`,
     test: rewarding(`[ "$(${ask('keeper:8080')})" = tulip ] && [ "$KEEPER" = keeper:8080 ]`),
   },
   'a service of its own for tests with a snapshot': {

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { readHarborTask } from '../../../infra/harbor/harbor-task.ts';
+import { type HarborTask, readHarborTask } from '../../../infra/harbor/harbor-task.ts';
+import { fillVariables, neededVariables } from '../../../infra/harbor/host-variables.ts';
+import type { FileTree } from '../../../infra/sandbox/files.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 
 const complete: Readonly<Record<string, string>> = {
@@ -96,6 +98,81 @@ it("runs the tests of a task with services in the agent's own sandbox, unless it
   assert.equal(gradedIn(''), 'snapshot-or-fresh');
 });
 
+const dockerfileOf = (build: { readonly files: FileTree } | null) => String(build?.files.get('Dockerfile')?.bytes);
+
+it('builds images by the arguments and the stage that the compose file names', () => {
+  const args = 'args: {BASE: debian:12}';
+  const { build, beside, description } = readHarborTask(
+    treeOf({
+      'task.toml': 'version = "1.0"\n',
+      'environment/docker-compose.yaml': `services:
+  main: {build: {context: ., dockerfile: docker/main, target: run, ${args}}}
+  db: {build: {context: ., dockerfile: docker/main, ${args}}}
+`,
+      'environment/docker/main':
+        'ARG BASE=alpine\nFROM $BASE AS run\nWORKDIR /own\nRUN true\nFROM scratch\nWORKDIR /other\n',
+    }),
+  );
+  assert.equal(dockerfileOf(build), 'ARG BASE="debian:12"\nFROM $BASE AS run\nWORKDIR /own\nRUN true\n');
+  assert.deepEqual([build?.bases, description.workdir], [[{ image: 'debian:12', from: 'registry' }], '/own']);
+  const [db] = beside?.services ?? [];
+  const other = typeof db?.image === 'object' && 'files' in db.image ? db.image : assert.fail('db has no build');
+  assert.match(dockerfileOf(other), /^ARG BASE="debian:12"\n[\s\S]*WORKDIR \/other\n$/);
+  assert.notEqual(other.image, description.image);
+});
+
+it('adds the files that the compose file gives the main container to its image', () => {
+  const compose = `services:
+  main:
+    volumes: [./data:/workspace/data:ro, ./seed.sql:/seed.sql]
+    secrets: [key]
+    configs: [motd]
+secrets: {key: {file: ./key}}
+configs: {motd: {content: "$$5"}}
+`;
+  const files = {
+    'environment/docker-compose.yaml': compose,
+    'environment/data/a': 'a',
+    'environment/seed.sql': 'select 1;\n',
+    'environment/key': 'key',
+    'environment/workspace/own.txt': 'own',
+  };
+  const { build, workspace, description, protection } = readHarborTask(treeOf(files));
+  const lines = `COPY [".temper-mounted/0","/workspace/data/"]
+COPY [".temper-mounted/1","/seed.sql"]
+COPY [".temper-mounted/2","/run/secrets/key"]
+COPY [".temper-mounted/text-0","/motd"]
+`;
+  assert.equal(dockerfileOf(build), `FROM base:1\nCOPY [".temper-mounted/directory/","/workspace/"]\n${lines}`);
+  assert.deepEqual([description.imageFrom, workspace.size, protection.paths], ['dockerfile', 0, ['/data/']]);
+  const textAt = (path: string) => String(build?.files.get(`.temper-mounted/${path}`)?.bytes);
+  assert.deepEqual(['0/a', '2', 'text-0', 'directory/own.txt'].map(textAt), ['a', 'key', '$5', 'own']);
+  const dockerfile = { 'environment/Dockerfile': 'FROM debian\nRUN true\n', 'environment/.dockerignore': '*\n' };
+  const { build: built } = readHarborTask(treeOf({ ...files, ...dockerfile, 'task.toml': 'version = "1.0"\n' }));
+  assert.equal(dockerfileOf(built), `FROM debian\nRUN true\n${lines}`);
+  assert.equal(String(built?.files.get('.temper-mounted/0/a')?.bytes), 'a');
+});
+
+it('gives a service the texts of its compose file, and asks the host for its variables', () => {
+  const compose = `services: {db: {image: a, configs: [motd], secrets: [{source: name, target: own}]}}
+configs: {motd: {content: hello}}
+secrets: {name: {environment: TASK_NAME}}
+`;
+  const task = readHarborTask(treeOf({ 'environment/docker-compose.yaml': compose }));
+  const filesOf = ({ beside }: Pick<HarborTask, 'beside'>) =>
+    (beside?.services ?? []).flatMap(({ files }) =>
+      files.map(({ at, tree }) => [at, ...[...tree].map(([path, { bytes }]) => `${path}: ${bytes}`)]),
+    );
+  assert.deepEqual([neededVariables(task), filesOf(task)], [['TASK_NAME'], [['/', 'motd: hello']]]);
+  const filled = fillVariables(task, { TASK_NAME: 'Ada' });
+  assert.deepEqual(filesOf(filled), [
+    ['/', 'motd: hello'],
+    ['/run/secrets', 'own: Ada'],
+  ]);
+  assert.deepEqual(filesOf(fillVariables(filled, {})), filesOf(filled));
+  assert.throws(() => fillVariables(task, {}), failure('UnsupportedTask', /the variable TASK_NAME of this host/));
+});
+
 const refused: readonly (readonly [
   what: string,
   compose: string,
@@ -109,10 +186,28 @@ const refused: readonly (readonly [
     /environment\/docker-compose\.yaml: services\.db\.privileged: expected a key that a sandbox supports, got true/,
   ],
   [
-    'files mounted into the main container',
+    'missing files of the main container',
     'main: {volumes: ["./data:/data"]}',
     {},
-    /services\.main\.volumes: expected no files: COPY them in environment\/Dockerfile, got \.\/data/,
+    /services\.main\.volumes: expected files that the task has, got \.\/data, which is missing/,
+  ],
+  [
+    'a folder that the main container shares with a service',
+    'main: {volumes: ["./data:/data:ro"]}\n  db: {image: a, volumes: ["./data/in:/in"]}',
+    { 'environment/data/in/a': 'a' },
+    /services\.main\.volumes: expected \.\/data to be read-only \(:ro\) here and in db, .* got a folder that one of them may/,
+  ],
+  [
+    'a missing Dockerfile of the main container',
+    'main: {build: {context: ., dockerfile: Dockerfile.main}}',
+    {},
+    /services\.main\.build\.dockerfile: expected a file of environment\/, got Dockerfile\.main, which is missing/,
+  ],
+  [
+    'a stage that the Dockerfile lacks',
+    'db: {build: {context: ./db, target: run}}',
+    { 'environment/db/Dockerfile': 'FROM debian AS Base\nFROM base\n' },
+    /services\.db\.build\.target: expected a stage of the Dockerfile \(base, 1\), got run/,
   ],
   [
     'missing files',

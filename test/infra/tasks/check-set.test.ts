@@ -72,6 +72,35 @@ it('counts refused tasks by their reason, with the values found, and names an ex
   );
 });
 
+it('says what the files and the names of a compose file need', async () => {
+  await using fixture = await createDataSetFixture();
+  const variants: Readonly<Record<string, string>> = {
+    added: `services: {client: {image: "debian:12", configs: [motd], extra_hosts: ["a.test:127.0.0.1"]}}
+configs: {motd: {content: hello}}
+`,
+    asked: `services: {client: {image: "debian:12"}, db: {image: "debian:12", secrets: [key]}}
+secrets: {key: {environment: NO_SUCH_VARIABLE}}
+`,
+    outside: `services: {client: {image: "debian:12", secrets: [key]}}
+secrets: {key: {file: ../key}}
+`,
+  };
+  for (const [name, compose] of Object.entries(variants)) {
+    const files = { ...terminalBench, 'docker-compose.yaml': compose };
+    for (const [path, text] of Object.entries(files)) await fixture.write(`tb/${name}/${path}`, text);
+  }
+  const { refused, needs } = await checked(fixture, `terminal-bench:${fixture.root}/tb`);
+  const ofNeed = (name: string) =>
+    needs.filter(({ need }) => need === name).map(({ example, count }) => [example, count]);
+  assert.deepEqual(ofNeed('image build'), [['added', 1]]);
+  assert.deepEqual(ofNeed('names of hosts'), [['added', 1]]);
+  assert.deepEqual(ofNeed('variables of the host'), [['asked', 1]]);
+  assert.deepEqual(
+    refused.map(({ reason, example }) => [reason, example]),
+    [["docker-compose.yaml: secrets.key.file: expected a path in the task's own folder", 'outside']],
+  );
+});
+
 it('says what tasks need: networks, images and solutions, and more than the host has', async () => {
   await using fixture = await createDataSetFixture();
   const { 'solution.sh': _, ...unsolved } = terminalBench;

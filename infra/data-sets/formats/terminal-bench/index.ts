@@ -1,9 +1,8 @@
-import { posix } from 'node:path';
 import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
 import { readCompose } from '../../../compose/compose.ts';
 import { type MainContainer, plainContainer } from '../../../compose/main-container.ts';
-import type { Mount } from '../../../compose/mounts.ts';
-import { escapePattern } from '../../../grading/protection/patterns.ts';
+import { readOnlyPaths } from '../../../harbor/added-files.ts';
+import { configureDockerfile } from '../../../harbor/build-settings.ts';
 import { readDockerfile } from '../../../harbor/dockerfile.ts';
 import { harborFiles, script } from '../../../harbor/harbor-files.ts';
 import { plainDockerfile } from '../../../harbor/plain-dockerfile.ts';
@@ -44,15 +43,15 @@ export const terminalBench = directoryFormat({
     } = compose === null
       ? { main: plainContainer, beside: null, hosts: [] }
       : readCompose({ text: compose, file: `${name}/${composeFile}`, files: shownFiles(tree) }, composeFormat);
-    const { dockerfile, mounts } = container;
+    const { dockerfile, mounts, texts } = container;
     const image = options.image ?? container.image;
-    const described = files.textOr(dockerfile, null);
+    const described = dockerfileOf(files.textOr(dockerfile, null), container, name);
     if (image === null && described === null) {
       throw unsupported(name, dockerfile, 'a Dockerfile, or an image given with ?image=', 'neither');
     }
     const workdir = container.workdir ?? workdirOf(described) ?? '/app';
     const solve = solutionOf(files, name);
-    const ofClient = imageOf(tree, { image, dockerfile, mounts });
+    const ofClient = imageOf(tree, { image, source: described, added: { mounts, texts } });
     return harborFiles({
       instruction: task.instruction,
       image: ofClient,
@@ -70,7 +69,7 @@ export const terminalBench = directoryFormat({
       agentTimeoutSec: task.agentTimeoutSec,
       user: options.user,
       evaluationTimeoutSec: task.testTimeoutSec,
-      protectedPaths: mounts.flatMap((mount) => readOnlyPaths(tree, mount, workdir)),
+      protectedPaths: readOnlyPaths(tree, mounts, workdir),
       ownWorkdir: true,
       gradedIn: besideAgent ? 'same' : (options.grading ?? (task.testsInAgentShell ? 'fresh' : undefined)),
       keepProcesses: besideAgent || options.processes === 'keep',
@@ -87,6 +86,14 @@ export const terminalBench = directoryFormat({
 
 /** Returns the files whose content the containers of a task may have before its tests run. */
 const shownFiles = (tree: FileTree): FileTree => new Map([...tree].filter(([path]) => !isHidden(path)));
+
+/** Returns the text of the Dockerfile with the settings of the compose file. */
+function dockerfileOf(text: string | null, { build }: MainContainer, name: string): string | null {
+  if (text === null) return null;
+  return configureDockerfile(text, build, (expected, got) =>
+    unsupported(name, `${composeFile}: services.client.build.target`, expected, got),
+  );
+}
 
 /** Rejects a task whose verdict cannot be read. */
 function requireJudged({ parser }: TaskYaml, name: string): void {
@@ -116,13 +123,6 @@ function solutionOf(files: PublishedFiles, name: string): string | null {
   const solve = files.textOr('solution.sh', null);
   const typed = files.textOr('solution.yaml', null);
   return solve === null && typed !== null ? typedSolution(typed, `${name}/solution.yaml`) : solve;
-}
-
-/** The pattern of a mount in the workdir that the agent cannot change for its tests. */
-function readOnlyPaths(tree: FileTree, { source, target, readOnly }: Mount, workdir: string): readonly string[] {
-  const path = posix.relative(workdir, target);
-  if (!readOnly || path === '' || path.startsWith('..')) return [];
-  return [tree.has(source) ? escapePattern(path) : `${escapePattern(path)}/`];
 }
 
 const unsupported = (name: string, file: string, expected: string, got: string): TemperFailure =>

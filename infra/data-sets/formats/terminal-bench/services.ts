@@ -2,10 +2,11 @@ import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
 import { type ComposeFormat, mainImage } from '../../../compose/compose.ts';
 import type { ComposedService } from '../../../compose/services.ts';
 import { writeCompose } from '../../../compose/write.ts';
+import { mountedFiles } from '../../../harbor/added-files.ts';
 import { text } from '../../../harbor/harbor-files.ts';
 import type { FileEntry, FileTree } from '../../../sandbox/files.ts';
 import type { Beside } from '../../../sandbox/service.ts';
-import { isHidden, mountedFiles } from './image-files.ts';
+import { isHidden } from './image-files.ts';
 
 /** The compose files of this format (terminal_bench/terminal/docker_compose_manager.py). */
 export const composeFormat: ComposeFormat = {
@@ -47,10 +48,10 @@ export function serviceFiles(tree: FileTree, { beside, image, file }: ServiceFil
     const { image: made } = service;
     if (made === 'main' || 'name' in made) return service;
     for (const [path, entry] of visible(mountedFiles(tree, made.context))) added.set(path, entry);
-    // The client's image has a name of its own here, and no Dockerfile.
-    if (typeof image !== 'string' || made.context !== '') return service;
+    // The Dockerfile of this folder becomes that of the client, which may have another, or none.
+    if (made.context !== '') return service;
     const dockerfile = `Dockerfile.${service.name}`;
-    const entry = added.get(made.dockerfile);
+    const entry = isHidden(made.dockerfile) ? undefined : tree.get(made.dockerfile);
     if (entry === undefined) throw reject(service.name, 'build.dockerfile', 'a file of the task', made.dockerfile);
     added.set(dockerfile, entry);
     return { ...service, image: { ...made, dockerfile } };

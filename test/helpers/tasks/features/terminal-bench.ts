@@ -50,14 +50,18 @@ echo 'SWE-Perf results ends here'
     },
     refused: needsImage,
   },
-  'mounts of files of its own': {
+  'mounts, secrets and configs of its own': {
     files: {
       terminalBench: {
         'task.yaml': 'instruction: Copy what is in the book.\n',
-        'docker-compose.yaml': compose('    volumes: [./book:/app/book:ro]\n'),
+        'docker-compose.yaml': `${compose('    volumes: [./book:/app/book:ro]\n    secrets: [key]\n    configs: [{source: price, target: own/price}]\n')}secrets: {key: {file: ./keys/own}}
+configs: {price: {content: "$$5"}}
+`,
         'book/page': 'tulip\n',
-        'run-tests.sh': pytest('grep -qx tulip copied && ! grep -q rose book/page'),
-        'solution.sh': 'cp book/page copied; chmod -R u+w book; echo rose >book/page\n',
+        'keys/own': 'key\n',
+        'run-tests.sh': pytest(`[ "$(cat copied)" = 'tulip key $5' ] && ! grep -q rose book/page`),
+        'solution.sh':
+          'echo $(cat book/page /run/secrets/key /own/price) >copied; chmod -R u+w book; echo rose >book/page\n',
         ...tests,
       },
     },

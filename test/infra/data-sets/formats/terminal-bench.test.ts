@@ -262,8 +262,9 @@ const refused: readonly (readonly [string, Readonly<Record<string, string>>, str
       ['deploy: {resources: {reservations: {devices: [{}]}}}', 'deploy.resources.reservations.devices: expected only'],
       ['environment: {A: "x$OTHER"}', 'environment.A: expected only variables of the harness, or one of the host as a'],
       ['build: {context: ./client}', "build.context: expected the task's directory, got ./client"],
-      ['build: {context: ., args: {A: b}}', 'build.args: expected only the keys context, dockerfile'],
-      ['build: {context: ., target: final}', 'build.target: expected only the keys context, dockerfile'],
+      ['build: {context: ., args: [A]}', 'build.args.A: expected a value: no variable of the host gets into an image'],
+      ['build: {context: ., target: final}', 'build.target: expected a stage of the Dockerfile'],
+      ['secrets: [key]', 'secrets: expected one of the secrets of the file, got key'],
     ] as const
   ).map(
     ([line, message]) =>
@@ -275,10 +276,12 @@ const refused: readonly (readonly [string, Readonly<Record<string, string>>, str
       ] as const,
   ),
   [
-    'secrets',
-    { 'docker-compose.yaml': `${client('build: .')}secrets:\n  key: {file: ./key}\n` },
+    'its tests as a secret',
+    {
+      'docker-compose.yaml': `${client('build: .\n    secrets: [key]')}secrets:\n  key: {file: ./tests/test_outputs.py}\n`,
+    },
     'UnsupportedTask',
-    /docker-compose\.yaml: secrets: expected only the keys version, name, services, networks, volumes, got secrets/,
+    /secrets\.key\.file: expected a file of the task's own folder, got \.\/tests\/test_outputs\.py, which is missing/,
   ],
   [
     'a Dockerfile that makes the daemon download a file',

@@ -1,0 +1,103 @@
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import type { Task } from '../../workflows/contracts/task.ts';
+import { defaultDockerfile } from '../compose/build.ts';
+import type { MainContainer } from '../compose/main-container.ts';
+import { type FileTree, subtree } from '../sandbox/file-tree.ts';
+import { type BuildContext, imageName } from '../sandbox/image.ts';
+import { directoryLayer, imageWith, layersOf } from './added-files.ts';
+import { builtImageName, readBuildContext } from './build-context.ts';
+import { configureDockerfile } from './build-settings.ts';
+import type { Dockerfile } from './dockerfile.ts';
+import { buildNetwork } from './task-network.ts';
+import type { TaskToml } from './task-toml.ts';
+
+/** The image of a task's sandboxes. */
+export interface MainImage {
+  readonly image: Pick<Task, 'image' | 'imageFrom'>;
+  /** The files that it is built from; null for an image by name. */
+  readonly build: BuildContext | null;
+  /** The files of the workdir that are not in the image. */
+  readonly workspace: FileTree;
+}
+
+interface Described {
+  /** The files of `environment/`. */
+  readonly environment: FileTree;
+  readonly main: MainContainer;
+}
+
+/** Returns the text of the task's Dockerfile, with the settings of its compose file; null if there is none. */
+export function dockerfileSource({ environment, main }: Described): string | null {
+  const text = textOf(environment, main.dockerfile);
+  if (text !== null) {
+    return configureDockerfile(text, main.build, (expected, got) => unsupported('build.target', expected, got));
+  }
+  if (main.dockerfile === defaultDockerfile) return null;
+  throw unsupported('build.dockerfile', 'a file of environment/', `${main.dockerfile}, which is missing`);
+}
+
+/**
+ * Reads the image of a task. It is built where its Dockerfile or the files that its compose file adds ask for that. Throws
+ * MalformedTask and UnsupportedTask.
+ */
+export function readMainImage(
+  { environment, main }: Described,
+  toml: TaskToml,
+  {
+    source,
+    dockerfile,
+    workdir,
+  }: { readonly source: string | null; readonly dockerfile: Dockerfile | null; readonly workdir: string },
+): MainImage {
+  const workspace = subtree(environment, 'workspace/');
+  const layers = layersOf(environment, main);
+  const named = toml.environment.docker_image ?? (dockerfile === null ? main.image : null);
+  const image = named ?? (layers.length === 0 ? unmodifiedBase(dockerfile) : null);
+  if (image !== null && layers.length === 0) return { image: nameOf(image), build: null, workspace };
+  if (image === null && source === null) throw withoutImage();
+  const own = workspace.size === 0 ? [] : [directoryLayer(workspace, workdir)];
+  const context = imageWith(
+    image ?? configured(environment, source ?? ''),
+    image === null ? layers : [...own, ...layers],
+  );
+  if (typeof context === 'string') throw new Error('expected files of an image, got its name');
+  const build = {
+    ...readBuildContext(context, toml.environment.build_timeout_sec),
+    network: buildNetwork(toml),
+  };
+  return { image: { image: builtImageName(build), imageFrom: 'dockerfile' }, build, workspace: new Map() };
+}
+
+/** The files of a context whose Dockerfile has this text. */
+const configured = (environment: FileTree, source: string): FileTree =>
+  textOf(environment, defaultDockerfile) === source
+    ? environment
+    : new Map([...environment, [defaultDockerfile, { mode: 0o644, bytes: Buffer.from(source) }]]);
+
+function textOf(environment: FileTree, path: string): string | null {
+  const entry = environment.get(path);
+  return entry === undefined ? null : new TextDecoder().decode(entry.bytes);
+}
+
+/** The base image of a Dockerfile that adds nothing to it, or null when the image must be built. */
+function unmodifiedBase(dockerfile: Dockerfile | null): string | null {
+  if (dockerfile === null) throw withoutImage();
+  return dockerfile.buildOnly.length === 0 ? dockerfile.base : null;
+}
+
+function nameOf(named: string): Pick<Task, 'image' | 'imageFrom'> {
+  const { image, from } = imageName(named);
+  return { image, ...(from === 'registry' && { imageFrom: from }) };
+}
+
+const withoutImage = (): TemperFailure =>
+  new TemperFailure(
+    'MalformedTask',
+    'task.toml: expected environment.docker_image or an environment/Dockerfile, got neither',
+  );
+
+const unsupported = (field: string, expected: string, got: string): TemperFailure =>
+  new TemperFailure(
+    'UnsupportedTask',
+    `environment/docker-compose.yaml: services.main.${field}: expected ${expected}, got ${got}`,
+  );
