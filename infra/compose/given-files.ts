@@ -25,7 +25,7 @@ const kinds = ['secrets', 'configs'] as const;
 
 /**
  * Reads the `secrets` and `configs` of a service. Their files are the task's own, their texts those of the compose file, and a
- * variable of the host is left to the operator. None of these may be in the files of an image.
+ * variable of the host is left to the operator. Where the files become part of an image, such a variable is rejected.
  */
 export function readGivenFiles(
   service: Pick<Service, GivenKind>,

@@ -138,7 +138,9 @@ async function ensureService(
     info = await make();
   }
   if (info.State.Status !== 'created') return container;
-  await place(container, service);
+  await place(container, service).catch((error: unknown) => {
+    throw unstartable(service, error);
+  });
   try {
     await callDaemon(() => container.start());
   } catch (error) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
 import { serviceOptions } from '../../../../infra/sandbox/docker/service-options.ts';
-import type { SandboxService } from '../../../../infra/sandbox/service.ts';
+import { fileAt, readableFile, type SandboxService } from '../../../../infra/sandbox/service.ts';
 import { createServiceSandboxes, service, url } from '../../../helpers/sandbox/services.ts';
 import { until } from '../../../helpers/until.ts';
 
@@ -40,6 +40,11 @@ describe('services beside a docker sandbox that do not do as they should', () =>
         'no-directory',
         { workdir: '/etc/passwd', command: ['true'] },
         /did not start: .*\/etc\/passwd is not a directory/,
+      ],
+      [
+        'no-place',
+        { files: [fileAt('/etc', readableFile('a file'))], command: ['true'] },
+        /the service db of the task did not start: .*directory/,
       ],
       ['no-limit', { cpus: 4096, command: ['true'] }, /did not start: .*CPUs available/],
       ['memory', { command: ['python3', '-c', 'bytearray(10**9)'], memoryMb: 32 }, /ended with exit code 137/],
