@@ -21,6 +21,8 @@ export const blockBytes = 512;
 const megabyte = 2 ** 20;
 /** Duration of one watch inside the sandbox. It bounds what a caller that died leaves running there. */
 const watchSec = 30;
+/** The time for which a recorder's stream is believed before the files are looked at: it might have broken without a word. */
+const silentMs = 5 * 60_000;
 const killedCode = 137;
 const never = new AbortController().signal;
 
@@ -35,8 +37,8 @@ export interface Processes {
   /** Starts a process. Files of its own account travel with the command; `putFiles` writes the others. */
   start(request: StartRequest, putFiles: (files: PutFiles) => Promise<void>, signal: AbortSignal): Promise<StartResult>;
   status(key: string, signal: AbortSignal): Promise<ProcessStatus>;
-  /** Waits for any status but `running`; resolves with `running` after a while. */
-  watch(key: string, signal: AbortSignal): Promise<ProcessStatus>;
+  /** Waits for any status but `running`; resolves with `running` after a while, with a stream after `mostMs`. */
+  watch(key: string, signal: AbortSignal, mostMs?: number): Promise<ProcessStatus>;
   readLog(key: string, range: LogRange, signal: AbortSignal): Promise<LogPart>;
 }
 
@@ -67,10 +69,12 @@ export function createProcesses(shell: Shell, spec: StoredSpec, reports: Sandbox
     return 'started';
   };
 
-  const watch = async (key: string, signal: AbortSignal): Promise<ProcessStatus> => {
+  const watch: Processes['watch'] = async (key, signal, mostMs = silentMs) => {
     const live = reports.ended(key);
-    const ended = live && (await withTimeout(live, watchSec * 1_000, signal));
+    const ended = live && (await withTimeout(live, mostMs, signal));
     if (ended) return ended;
+    // Polling inside the sandbox starts processes every second: a thousand agents at work would pay for it with a core.
+    if (reports.ended(key) !== undefined) return status(key, signal);
     const script = { role: 'keeper', text: scripts.watchStatus, args: [key, String(watchSec)] } as const;
     return statusOf(shell, await shell.run(script, signal));
   };

@@ -37,6 +37,8 @@ const measureEveryMs = 2_000;
 const pausePerMeasurement = 20;
 /** Delay after its timeout until a foreground command ends whose caller has died. */
 const orphanGraceSec = 5;
+/** The time that the end of a process takes to be known after it was killed. */
+const killedMs = 30_000;
 const never = new AbortController().signal;
 
 /** A running sandbox: the means to run scripts in it, and what its handle needs to know. */
@@ -174,7 +176,7 @@ class ShellSandbox implements Sandbox {
   async kill(key: string): Promise<void> {
     const mark = markOf(requireKey(key));
     await Promise.all([this.#endMarked('agent', mark), this.#endMarked('grader', mark)]);
-    await this.#processes.watch(key, never);
+    await this.#processes.watch(key, never, killedMs);
   }
 
   async killProcesses(account: Account): Promise<void> {

@@ -123,8 +123,11 @@ echo unknown its recorder is gone without a result
 
 /** Waits until the process has ended or $2 seconds have passed, then does the same as `status`. */
 export const watchStatus = `
-n=0; most=$(($2 * 4))
-while [ $n -lt $most ] && [ -e "${keeperDirectory}/$1/live" ] && [ ! -e "${keeperDirectory}/$1/exit" ] && kill -0 "$(cat "${keeperDirectory}/$1/pid")" 2>/dev/null; do n=$((n+1)); sleep 0.25; done
+d=${keeperDirectory}/$1 pid= n=0 most=$(($2 * 4))
+[ -r "$d/pid" ] && read -r pid <"$d/pid"
+while [ $n -lt $most ] && [ -e "$d/live" ] && [ ! -e "$d/exit" ] && kill -0 "$pid" 2>/dev/null; do
+  if [ $n -lt 8 ]; then sleep 0.25; n=$((n+1)); else sleep 1; n=$((n+4)); fi
+done
 ${status}`;
 
 /** Records the limit that ended a process; the first one stays. $1 key, $2 the limit. */
