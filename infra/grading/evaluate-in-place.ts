@@ -44,7 +44,8 @@ export async function evaluateInPlace(
   network?.carry(sandbox, testAccount(files));
   const path = host.pathOf(kind);
   const commands = network?.commands;
-  const judged = { task: files, diff, workdir, diskMb, timeoutMs, path, network: commands, subject, secret };
+  const tests = { timeoutMs, path, network: commands };
+  const judged = { task: files, diff, workdir, diskMb, subject, secret, attempt: number, ...tests };
   const limitMs = timeoutMs + preparationMs;
   const late = new TemperFailure(
     'EvaluationTimedOut',

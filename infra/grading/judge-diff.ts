@@ -5,6 +5,7 @@ import type { Verdict } from '../../workflows/contracts/verdict.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import type { Store } from '../store/store.ts';
 import { flagEvaluation } from './flags/evaluation.ts';
+import { retryLate } from './late.ts';
 import { applyProtected, protectionInWorkspace } from './protection/apply-protected.ts';
 import type { Protection } from './protection/rules.ts';
 import type { GradedTask } from './task.ts';
@@ -32,6 +33,8 @@ export interface DiffToJudge {
   readonly network?: NetworkedCommands | undefined;
   /** Digest of what the verdict is about. */
   readonly subject: string;
+  /** The number of the activity attempt, from 1. */
+  readonly attempt: number;
 }
 
 export interface Judged {
@@ -55,12 +58,13 @@ export async function judgeDiff(
   input: DiffToJudge,
   signal: AbortSignal,
 ): Promise<Judged> {
-  const { task, diff, workdir, timeoutMs, path, network, subject } = input;
+  const { task, diff, workdir, timeoutMs, path, network, subject, attempt } = input;
   const patch = await store.get(diff.patch.digest);
   const protection = await protectionInWorkspace(sandbox, { workdir, patch, protection: task.protection }, signal);
-  const { applied, refusal, restored } = diff.tooLarge
-    ? { applied: null, refusal: tooLarge, restored: null }
+  const { applied, refusal, restored, timedOut } = diff.tooLarge
+    ? { applied: null, refusal: tooLarge, restored: null, timedOut: false }
     : await applyProtected(sandbox, { workdir, patch, protection }, signal);
+  retryLate({ timedOut }, attempt);
   if (applied === null) return patchFailed(store, { patch, protection, subject, refusal });
   await placeHiddenTests(sandbox, task, workdir, signal);
   const diskBeforeMb = await initialDiskMb(sandbox, task.workspace, input.diskMb);

@@ -67,7 +67,8 @@ async function judge(
   name: string,
   signal: AbortSignal,
 ): Promise<Judged> {
-  const { epoch, run, task, diff, snapshot, timeoutMs, provider, files, image, beside, network, report } = input;
+  const { epoch, run, task, diff, snapshot, timeoutMs, provider, files, image, beside, network, number, report } =
+    input;
   const { workdir, diskMb } = task;
   const spec = sandboxSpec(host, {
     name,
@@ -87,7 +88,8 @@ async function judge(
   const sandbox = await ensureSandbox(provider, { ...spec, report }, signal);
   const path = host.pathOf(provider.kind);
   const subject = subjectOf(input);
-  const judged = { task: files, diff, workdir, diskMb, timeoutMs, path, network: network?.commands, subject };
+  const tests = { timeoutMs, path, network: network?.commands };
+  const judged = { task: files, diff, workdir, diskMb, subject, attempt: number, ...tests };
   if (files.testImage !== null) {
     network?.carry(sandbox, testAccount(files));
     return judgeArtifacts(sandbox, host.store, { ...judged, artifacts: snapshot }, signal);

@@ -130,7 +130,7 @@ export async function createPipeline(kind: SandboxKind, open = providers[kind]):
     const verdict = await inSandbox('evaluation', task, async (sandbox) => {
       const { workdir, diskMb } = task.description;
       await prepareWorkspace(sandbox, task, { workdir, keep: false }, signal);
-      const judged = { task, diff, workdir, diskMb, timeoutMs: testTimeoutMs, path, subject: 'none' };
+      const judged = { task, diff, workdir, diskMb, timeoutMs: testTimeoutMs, path, subject: 'none', attempt: 1 };
       return (await judgeDiff(sandbox, store, judged, signal)).verdict;
     });
     return describe(diff, verdict);
@@ -178,7 +178,17 @@ export async function createPipeline(kind: SandboxKind, open = providers[kind]):
     runInPlace: (task, agent, again = false) =>
       produceThen(task, agent, async (sandbox, diff) => {
         const { workdir, diskMb } = task.description;
-        const work = { task, diff, workdir, diskMb, timeoutMs: testTimeoutMs, path, subject: 'none', secret };
+        const work = {
+          task,
+          diff,
+          workdir,
+          diskMb,
+          timeoutMs: testTimeoutMs,
+          path,
+          subject: 'none',
+          attempt: 1,
+          secret,
+        };
         if (again) await leaveRunning(sandbox, (ending) => judgeInPlace(sandbox, store, work, ending));
         const request = { ...(await requestOf(task, diff)), kind };
         return describe(diff, await evaluateInPlace(host, request, { ...first, sandbox, secret }, signal));
@@ -192,7 +202,17 @@ export async function createPipeline(kind: SandboxKind, open = providers[kind]):
       const verdict = await inSandbox('evaluation', task, async (sandbox) => {
         const { workdir, diskMb } = task.description;
         await prepareWorkspace(sandbox, task, { workdir, keep: false }, signal);
-        const work = { task, diff, snapshot, workdir, diskMb, timeoutMs: testTimeoutMs, path, subject: 'none' };
+        const work = {
+          task,
+          diff,
+          snapshot,
+          workdir,
+          diskMb,
+          timeoutMs: testTimeoutMs,
+          path,
+          subject: 'none',
+          attempt: 1,
+        };
         return (await judgeSnapshot(sandbox, store, work, signal)).verdict;
       });
       return { ...(await describe(diff, verdict)), snapshot };

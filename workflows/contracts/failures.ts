@@ -114,7 +114,7 @@ export const failureKinds = {
   SandboxUnavailable: {
     outcome: 'infra',
     retryable: true,
-    description: 'The container engine does not answer, or that kind of sandbox is not ready.',
+    description: 'The container engine does not answer, or the sandbox is not ready or too busy for its commands.',
     remedy: 'Run `temper doctor`; the stage is retried.',
   },
   Throttled: {

@@ -12,6 +12,7 @@ import { addEntry } from '../../sandbox/tar-entries.ts';
 import type { Store } from '../../store/store.ts';
 import { flagEvaluation } from '../flags/evaluation.ts';
 import { type DiffToJudge, type Judged, patchFailed, runTests } from '../judge-diff.ts';
+import { retryLate } from '../late.ts';
 import { openSnapshot } from '../snapshot/archive.ts';
 import { missingPrograms } from '../tests/missing-programs.ts';
 import { toVerdict } from '../verdict.ts';
@@ -35,14 +36,14 @@ export async function judgeArtifacts(
   input: ArtifactsToJudge,
   signal: AbortSignal,
 ): Promise<Judged> {
-  const { task, diff, artifacts, workdir, timeoutMs, path, network, subject } = input;
+  const { task, diff, artifacts, workdir, timeoutMs, path, network, subject, attempt } = input;
   const patch = await store.get(diff.patch.digest);
   const { protection, healthCheck, env } = task;
   await startEntrypoint(sandbox, task, workdir, signal);
   const deadlineMs = Date.now() + setupMs;
   if (healthCheck !== null) await awaitHealthy(sandbox, healthCheck, { workdir, env, deadlineMs }, signal);
   await requireEntrypoint(sandbox, task);
-  const refusal = artifacts === undefined ? null : await place(sandbox, store, { artifacts, workdir }, signal);
+  const refusal = artifacts === undefined ? null : await place(sandbox, store, { artifacts, workdir, attempt }, signal);
   if (refusal !== null) {
     const { verdict, ...rest } = await patchFailed(store, { patch, protection, subject, refusal });
     const bulk = artifacts?.above === undefined ? [] : [{ trick: 'bulk', evidence: refusal } as const];
@@ -59,13 +60,14 @@ export async function judgeArtifacts(
 interface Placed {
   readonly artifacts: Snapshot;
   readonly workdir: string;
+  readonly attempt: number;
 }
 
-/** Writes the artifacts at their paths. Returns why that is impossible, or null. */
+/** Writes the artifacts at their paths. Returns why that is impossible, or null. Throws EvaluationTimedOut. */
 async function place(
   sandbox: Sandbox,
   store: Store,
-  { artifacts, workdir }: Placed,
+  { artifacts, workdir, attempt }: Placed,
   signal: AbortSignal,
 ): Promise<string | null> {
   if (artifacts.above !== undefined) return `the artifacts are larger than ${artifacts.above / 2 ** 20} MB`;
@@ -82,6 +84,7 @@ async function place(
     const stdin = await packed(own);
     const argv = ['tar', '-x', '-f', '-', '-C', '/'] as const;
     const put = await sandbox.exec({ account, cwd: '/', env: {}, argv: [...argv], stdin, ...limits }, signal);
+    retryLate(put, attempt);
     if (put.exitCode !== 0 || put.timedOut) return `the artifacts could not be placed: ${put.stderr}`.slice(0, 2000);
   }
   return null;

@@ -65,6 +65,8 @@ export interface Application {
   readonly applied: Applied | null;
   /** The output of the first way that failed, for readers. */
   readonly refusal: string;
+  /** Whether the ways took longer than two minutes. */
+  readonly timedOut: boolean;
 }
 
 /** Applies a patch to a fresh workspace at its base commit, as a whole or not at all. */
@@ -74,7 +76,7 @@ export async function applyPatch(
   patch: Uint8Array,
   signal: AbortSignal,
 ): Promise<Application> {
-  if (patch.byteLength === 0) return { applied: 'exact', refusal: '' };
+  if (patch.byteLength === 0) return { applied: 'exact', refusal: '', timedOut: false };
   const tar = await packTree(filesOf(patch), { uid: 0, gid: 0 });
   const deadlineMs = Date.now() + timeoutMs;
   const run = (script: string, stdin?: Uint8Array) => {
@@ -99,11 +101,11 @@ export async function applyPatch(
     const script = `${first ? unpack : ''}( ${scripts[way]} ) && exec rm -rf ${directory}\n${giveUp}`;
     const { exitCode, timedOut, stdout, stderr } = await run(script, first ? tar : undefined);
     if (exitCode === notUnpacked) throw unpackFailure(stderr.toString('utf8').trim().slice(-300));
-    if (exitCode === 0) return { applied: way, refusal: outputs[0] ?? '' };
+    if (exitCode === 0) return { applied: way, refusal: outputs[0] ?? '', timedOut: false };
     outputs.push(`${stderr}${stdout}`.trim().slice(-2000) || `${way}: ended with exit code ${exitCode}`);
-    if (timedOut) break;
+    if (timedOut) return { applied: null, refusal: outputs[0] ?? '', timedOut };
   }
-  return { applied: null, refusal: outputs[0] ?? '' };
+  return { applied: null, refusal: outputs[0] ?? '', timedOut: false };
 }
 
 /** Returns a failure of the host, since no code of the policy has run in this sandbox yet. */

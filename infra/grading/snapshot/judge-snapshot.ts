@@ -27,7 +27,7 @@ export async function judgeSnapshot(
   input: SnapshotToJudge,
   signal: AbortSignal,
 ): Promise<Judged> {
-  const { task, diff, snapshot, workdir, timeoutMs, path, network, subject } = input;
+  const { task, diff, snapshot, workdir, timeoutMs, path, network, subject, attempt } = input;
   const patch = await store.get(diff.patch.digest);
   const protection = { ...task.protection, ownModules: ownModules(patch) };
   const refuse = (refusal: string): Promise<Judged> => patchFailed(store, { patch, protection, subject, refusal });
@@ -44,7 +44,7 @@ export async function judgeSnapshot(
   const changes = await openSnapshot(store, snapshot);
   const refusal =
     (await write(sandbox, withoutProtected(changes, { workdir, patterns }), signal)) ??
-    (await writeProtected(sandbox, { workdir, files: originals }, signal));
+    (await writeProtected(sandbox, { workdir, files: originals, attempt }, signal));
   if (refusal !== null) return refuse(`the snapshot could not be carried into a fresh sandbox: ${refusal}`);
   const run = await blamingBrokenPrograms(sandbox, async () => {
     const { usedMb: diskBeforeMb } = await sandbox.diskUsage();

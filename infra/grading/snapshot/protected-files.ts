@@ -1,4 +1,5 @@
 import type { Sandbox } from '../../sandbox/sandbox.ts';
+import { retryLate } from '../late.ts';
 import { matcher } from '../protection/patterns.ts';
 import { requireSuccess } from '../workspace/require-success.ts';
 
@@ -32,10 +33,13 @@ export async function readProtected(
   return packed.stdout;
 }
 
-/** Puts protected files back. Returns a refusal if the agent has made that impossible, otherwise null. */
+/**
+ * Puts protected files back. Returns a refusal if the agent has made that impossible, otherwise null. Throws
+ * EvaluationTimedOut.
+ */
 export async function writeProtected(
   sandbox: Pick<Sandbox, 'exec'>,
-  { workdir, files }: { readonly workdir: string; readonly files: Buffer | null },
+  { workdir, files, attempt }: { readonly workdir: string; readonly files: Buffer | null; readonly attempt: number },
   signal: AbortSignal,
 ): Promise<string | null> {
   if (files === null) return null;
@@ -46,6 +50,7 @@ export async function writeProtected(
     { account: 'agent', cwd: workdir, env: {}, ...limits, argv: [...argv], stdin: files },
     signal,
   );
+  retryLate(put, attempt);
   if (put.exitCode === 0 && !put.timedOut) return null;
   return `protected files could not be restored: ${put.stderr.toString('utf8').trim().slice(-2000)}`;
 }

@@ -1,5 +1,6 @@
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { ExecResult, Sandbox } from '../../sandbox/sandbox.ts';
+import { outOfTime } from '../workspace/require-success.ts';
 
 /*
  * A workdir that belongs to the tests.
@@ -42,11 +43,12 @@ export async function requireOwnWorkdir(
   );
 }
 
-/** Makes the workdir the grader's. Throws SetupFailed. */
+/** Makes the workdir the grader's. Throws SetupFailed or SandboxUnavailable. */
 export async function ownWorkdir(sandbox: Sandbox, workdir: string, signal: AbortSignal): Promise<void> {
   const { exitCode, timedOut, stderr } = await asGrader(sandbox, replacement, workdir, signal);
-  if (exitCode === 0 && !timedOut) return;
-  const output = timedOut ? 'it took more than two minutes' : stderr.toString('utf8').trim().slice(-300);
+  if (timedOut) throw outOfTime(`a copy of ${workdir} for the tests`);
+  if (exitCode === 0) return;
+  const output = stderr.toString('utf8').trim().slice(-300);
   throw new TemperFailure(
     'SetupFailed',
     `the tests could not get a copy of ${workdir} that they may write in: ${output}; make its files readable for all in the image`,

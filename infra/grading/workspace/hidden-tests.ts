@@ -1,7 +1,7 @@
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import type { GradedTask } from '../task.ts';
-import { requireSuccess } from './require-success.ts';
+import { requireTaskSuccess } from './require-success.ts';
 
 /*
  * Hidden tests that an image brings in its own history: gathered before the history is stripped, and placed over the
@@ -34,7 +34,7 @@ export async function gatherHiddenTests(
       },
       signal,
     );
-    requireSuccess(done, `the command for hidden tests ${JSON.stringify(command.slice(0, 120))}`);
+    requireTaskSuccess(done, `the command for hidden tests ${JSON.stringify(command.slice(0, 120))}`);
   }
 }
 

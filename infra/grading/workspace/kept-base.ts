@@ -53,7 +53,7 @@ git ls-files -z -- ':(glob)**/.gitignore' >${keptBase}/ignoring
 [ ! -s ${keptBase}/info/exclude ] || mkdir -p ${keptRules}
 `;
 
-/** Keeps the base commit for the capture of a diff. Call it before the agent starts. Throws SetupFailed. */
+/** Keeps the base commit for the capture of a diff. Call it before the agent starts. Throws SetupFailed or SandboxUnavailable. */
 export async function keepBase(sandbox: Sandbox, workdir: string, signal: AbortSignal): Promise<void> {
   const kept = await sandbox.exec(
     {

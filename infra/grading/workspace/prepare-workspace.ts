@@ -7,7 +7,7 @@ import { requireEntrypoint, startEntrypoint } from './entrypoint.ts';
 import { awaitHealthy } from './health-check.ts';
 import { gatherHiddenTests } from './hidden-tests.ts';
 import { keepBase } from './kept-base.ts';
-import { requireSuccess } from './require-success.ts';
+import { requireSuccess, requireTaskSuccess } from './require-success.ts';
 
 /** Limit of all of a task's own commands together; the stages have time for it. */
 const setupTimeoutMs = 300_000;
@@ -37,8 +37,8 @@ export function workspaceFiles({ workspace }: Pick<GradedTask, 'workspace'>, wor
 }
 
 /**
- * Prepares the workspace of a task at its base commit. Throws SetupFailed. After an interruption it has to start again in a
- * fresh sandbox.
+ * Prepares the workspace of a task at its base commit. Throws SetupFailed or SandboxUnavailable. After an interruption it has
+ * to start again in a fresh sandbox.
  */
 export async function prepareWorkspace(
   sandbox: Sandbox,
@@ -57,7 +57,7 @@ export async function prepareWorkspace(
   for (const command of task.setup) {
     const timeoutMs = Math.max(1, deadlineMs - Date.now());
     const done = await sandbox.exec({ ...asAgent, argv: ['bash', '-c', command], env: task.env, timeoutMs }, signal);
-    requireSuccess(done, `set-up command ${JSON.stringify(command.slice(0, 120))}`);
+    requireTaskSuccess(done, `set-up command ${JSON.stringify(command.slice(0, 120))}`);
   }
   if (hiddenTests) await gatherHiddenTests(sandbox, task, { workdir, deadlineMs }, signal);
   const commit = await sandbox.exec(

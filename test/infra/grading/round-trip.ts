@@ -202,7 +202,11 @@ export async function roundTrips(maker: SandboxMaker, numRuns: number, seed?: nu
       const after = await read(agent, signal);
       const diff = await captureDiff(agent, store, { workdir, baseCommit, stalledBefore: false }, signal);
       const patch = await store.get(diff.patch.digest);
-      assert.deepEqual(await applyPatch(fresh, workdir, patch, signal), { applied: 'exact', refusal: '' });
+      assert.deepEqual(await applyPatch(fresh, workdir, patch, signal), {
+        applied: 'exact',
+        refusal: '',
+        timedOut: false,
+      });
       assert.deepEqual(await read(fresh, signal), expected(before, after));
       const again = await captureDiff(agent, store, { workdir, baseCommit, stalledBefore: false }, signal);
       assert.deepEqual(again, diff);
