@@ -45,7 +45,7 @@ async function copyStore(options: JsonOption): Promise<void> {
     live('');
     if (options.json) return printJson({ from: from.location, to: to.location, ...copied });
     print(
-      `${to.location} has all ${counted(copied.objects, 'object')} (${bytes(copied.bytes)}) of ${from.location}; ${copied.sent} were sent`,
+      `${to.location} has all ${counted(copied.objects, 'object')} (${bytes(copied.bytes)}) of ${from.location}; sent: ${copied.sent}`,
     );
   } catch (error) {
     if (!interrupt.signal.aborted) throw error;

@@ -7,6 +7,7 @@ import { pollers, type QueueKind } from '../../../../infra/temporal/pollers.ts';
 import { temporalTarget } from '../../../../infra/temporal/temporal-target.ts';
 import { errorMessage } from '../../../../workflows/contracts/error-message.ts';
 import { controlQueue, hostQueue, trainerQueue } from '../../../../workflows/contracts/queues.ts';
+import { kindOf } from '../../../up/part.ts';
 import { socketAnswers } from '../../../up/ready.ts';
 import { isUp, readUpFile, type UpFile } from '../../../up/up-file.ts';
 import { type Check, missing, ok, type RunChecks, warn } from './checks.ts';
@@ -23,16 +24,10 @@ export const checkStack: RunChecks = async function* (config) {
     yield warn('stack', `no stack runs on ${config.home}`, 'start one with `temper up`');
     return;
   }
-  yield* workers(config);
-  for (const gateway of controlSockets(config.paths.gatewaySockets, config.gateways)) {
-    if (await socketAnswers(gateway)) yield ok('gateway', gateway);
-    else
-      yield missing(
-        'gateway',
-        `does not answer on ${gateway}`,
-        'start it with `temper gateway`, or look at logs/gateway.log',
-      );
-  }
+  // The machine of a fleet's trainer has no host, which its gateway belongs to.
+  const hasHost = !running || up.parts.some(({ name }) => kindOf(name) === 'host');
+  yield* workers(config, hasHost);
+  if (hasHost) yield* gateways(config);
   for (const engine of createEngines(config.pool)) yield await engineCheck(engine);
 };
 
@@ -67,17 +62,33 @@ function supervisor({ supervisor: { pid }, parts }: UpFile): Check {
   return warn('stack', `${found}; not running: ${which.join(', ')}`, `look at ${down[0]?.logFile ?? 'its log'}`);
 }
 
-async function* workers(config: Config): AsyncIterable<Check> {
+async function* gateways({ paths, gateways: count }: Config): AsyncIterable<Check> {
+  for (const gateway of controlSockets(paths.gatewaySockets, count)) {
+    if (await socketAnswers(gateway)) yield ok('gateway', gateway);
+    else
+      yield missing(
+        'gateway',
+        `does not answer on ${gateway}`,
+        'start it with `temper gateway`, or look at logs/gateway.log',
+      );
+  }
+}
+
+interface WorkerQueue {
+  readonly name: string;
+  readonly queue: string;
+  readonly kind: QueueKind;
+  readonly command: string;
+}
+
+const hostWorker = { name: 'host worker', kind: 'activity', command: 'temper worker host' } as const;
+
+async function* workers(config: Config, hasHost: boolean): AsyncIterable<Check> {
   const server = await connectClient(temporalTarget(config)).catch(() => null);
   if (server === null) return; // checkTemporal has reported it
-  const queues: readonly {
-    readonly name: string;
-    readonly queue: string;
-    readonly kind: QueueKind;
-    readonly command: string;
-  }[] = [
+  const queues: readonly WorkerQueue[] = [
     { name: 'control worker', queue: controlQueue, kind: 'workflow', command: 'temper worker control' },
-    { name: 'host worker', queue: hostQueue(config.host), kind: 'activity', command: 'temper worker host' },
+    ...(hasHost ? [{ ...hostWorker, queue: hostQueue(config.host) }] : []),
     { name: 'trainer worker', queue: trainerQueue, kind: 'activity', command: 'temper worker trainer' },
   ];
   try {
