@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createRuntime, runtimeTarget } from '../../infra/agents/runtime.ts';
-import { captureDiff } from '../../infra/grading/capture/capture-diff.ts';
+import { CaptureStalled, captureDiff } from '../../infra/grading/capture/capture-diff.ts';
 import { evaluate } from '../../infra/grading/evaluate.ts';
 import { evaluateInPlace } from '../../infra/grading/evaluate-in-place.ts';
 import type { EvaluationHost } from '../../infra/grading/evaluation.ts';
@@ -123,7 +123,13 @@ export async function createPipeline(kind: SandboxKind, open = providers[kind]):
       assert.equal(state, 'exited');
       if (!task.keepProcesses) await sandbox.kill('agent');
       if (!task.keepProcesses) await sandbox.killProcesses('agent');
-      return next(sandbox, await captureDiff(sandbox, store, { workdir, baseCommit, stalledBefore: false }, signal));
+      const capture = (stalledBefore: boolean): Promise<Diff> =>
+        captureDiff(sandbox, store, { workdir, baseCommit, stalledBefore }, signal);
+      const captured = capture(false).catch((error: unknown) => {
+        if (!(error instanceof CaptureStalled)) throw error;
+        return capture(true);
+      });
+      return next(sandbox, await captured);
     });
 
   const judge = async (task: HarborTask, diff: Diff): Promise<Evaluated> => {

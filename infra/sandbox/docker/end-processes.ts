@@ -12,8 +12,8 @@ const pauseMs = 20;
 /** The pause after the first attempt to freeze a container that failed; later ones are longer. */
 const frozenMs = 500;
 
-/** Runs a script that ends processes, as a uid inside. */
-type Kill = (uid: number, script: string) => Promise<void>;
+/** Runs a script that ends processes, as a uid inside. Returns false if it ran out of time, as where no memory is left for it. */
+type Kill = (uid: number, script: string) => Promise<boolean>;
 
 /** Ends every process of a uid in a container, even if they fight back. */
 export async function endAllOf(container: Docker.Container, uid: number, kill: Kill): Promise<void> {
@@ -26,8 +26,9 @@ export async function endAllOfRoot(container: Docker.Container, kill: Kill): Pro
   const find = () => processesOfRoot(container);
   await endProcesses(container, find, async () => {
     for (const uid of new Set((await find()).map((one) => one.uid))) {
-      await kill(uid, uid === rootUid ? scripts.killRoot : scripts.killAll);
+      if (!(await kill(uid, uid === rootUid ? scripts.killRoot : scripts.killAll))) return false;
     }
+    return true;
   });
 }
 
@@ -40,10 +41,9 @@ interface HostProcess {
 async function endProcesses(
   container: Docker.Container,
   find: () => Promise<readonly HostProcess[]>,
-  killAll: () => Promise<void>,
+  killAll: () => Promise<boolean>,
 ): Promise<void> {
-  for (let round = 0; round < rounds; round++) {
-    await killAll();
+  for (let round = 0; round < rounds && (await killAll()); round++) {
     if ((await find()).length === 0) return;
     await delay(pauseMs);
   }
@@ -51,8 +51,8 @@ async function endProcesses(
 }
 
 /**
- * Freezes the container, kills the processes from the host and thaws it, for processes that kill the killer first. Requires
- * the host's own rights.
+ * Freezes the container, kills the processes from the host and thaws it, for processes that kill the killer first, or leave no
+ * memory to it. Requires the host's own rights.
  */
 async function endFrozen(container: Docker.Container, find: () => Promise<readonly HostProcess[]>): Promise<void> {
   await freeze(container);

@@ -17,7 +17,8 @@ export interface ExecOptions {
 
 /**
  * Runs one exec in a container and returns its exit code once its output was delivered. An abort stops listening and leaves the
- * command running, and so does the end of its time. A daemon that is slow to answer takes nothing of that time.
+ * command running, and so does the end of its time, after which it throws a TimeoutError. A daemon that is slow to answer takes
+ * nothing of that time.
  */
 export async function runExec(container: Docker.Container, options: ExecOptions, signal: AbortSignal): Promise<number> {
   signal.throwIfAborted();
@@ -42,6 +43,9 @@ export async function runExec(container: Docker.Container, options: ExecOptions,
           if (withInput) stream.end(options.stdin);
         }),
     );
+  } catch (error) {
+    ending.throwIfAborted(); // the stream fails with the reason, which is no failure of the daemon
+    throw error;
   } finally {
     ending.removeEventListener('abort', stop);
     stream.destroy();

@@ -100,9 +100,15 @@ class ExecShell implements Shell {
 
   async endAll(account: Account): Promise<void> {
     const ignore = (): void => undefined;
-    const kill = async (uid: number, text: string): Promise<void> => {
+    const kill = async (uid: number, text: string): Promise<boolean> => {
       const options = { uid, argv: ['sh', '-c', text], onStdout: ignore, onStderr: ignore };
-      await this.#exec({ ...options, limitMs: shortCommandMs }, never);
+      try {
+        await this.#exec({ ...options, limitMs: shortCommandMs }, never);
+        return true;
+      } catch (error) {
+        if (error instanceof Error && error.name === 'TimeoutError') return false;
+        throw error;
+      }
     };
     const container = this.#container;
     if (this.#root) await endAllOfRoot(container, kill);

@@ -37,7 +37,7 @@ const measureEveryMs = 2_000;
 const pausePerMeasurement = 20;
 /** Delay after its timeout until a foreground command ends whose caller has died. */
 const orphanGraceSec = 5;
-/** The time that the end of a process takes to be known after it was killed. */
+/** The time that it takes at most to end the processes of one key, and again until their end is known. */
 const killedMs = 30_000;
 const never = new AbortController().signal;
 
@@ -190,8 +190,16 @@ class ShellSandbox implements Sandbox {
 
   async #endMarked(account: Account, mark: string): Promise<void> {
     const script = { role: account, text: scripts.killMarked, args: [mark] } as const;
-    const { exitCode } = await this.#shell.run(script, never);
-    if (exitCode !== 0) await this.#shell.endAll(account);
+    const late = AbortSignal.timeout(killedMs);
+    // The script starts two programs for each process: one that leaves no memory or no process ids may hinder it for ever.
+    const isEnded = await this.#shell.run(script, late).then(
+      ({ exitCode }) => exitCode === 0,
+      (error: unknown) => {
+        if (!late.aborted) throw error;
+        return false;
+      },
+    );
+    if (!isEnded) await this.#shell.endAll(account);
   }
 
   /**

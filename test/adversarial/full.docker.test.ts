@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { type HarborTask, readHarborTask } from '../../infra/harbor/harbor-task.ts';
+import { treeOf } from '../helpers/sandbox/workspaces.ts';
+import { createPipeline, type Pipeline } from './pipeline.ts';
+
+/** A task that the agents here leave undone. */
+function undone(grading = ''): HarborTask {
+  const toml = `[environment]\ndocker_image = "temper-tasks:bookworm"\nstorage_mb = 256\ncpus = 1\n[grading]\n${grading}`;
+  const test = 'echo 0 >/logs/verifier/reward.txt\ngrep -q done /workspace/work && echo 1 >/logs/verifier/reward.txt\n';
+  return readHarborTask(
+    treeOf({
+      'task.toml': toml,
+      'instruction.md': 'Do it.\n',
+      'environment/workspace/work': 'open\n',
+      'tests/test.sh': test,
+    }),
+  );
+}
+
+/** Starts a program in the background that leaves the agent's session, and waits, without a process, for what it is for. */
+const leave = (program: string, until: string): string =>
+  `cat >/tmp/left.py <<'END'\n${program}\nEND\nsetsid python3 /tmp/left.py </dev/null >/dev/null 2>&1 &\nuntil ${until}; do :; done`;
+/** Whether the kernel has ended a process of the sandbox for memory, which a shell finds without another process. */
+const isMemoryFull = `{
+  for file in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; do
+    [ -r "$file" ] && while read -r name count; do [ "$name $count" = "oom_kill 0" ] || [ "$name" != oom_kill ] || break 2; done <"$file"
+  done; [ "$name" = oom_kill ]; }`;
+/** Holds memory in many processes, and makes a new one for each that the kernel ends. */
+const holdMemory = leave(
+  `import os
+def hold():
+    held = []
+    while True:
+        held = held[:128] + [bytearray(b"x" * 65536)]
+for _ in range(90):
+    if os.fork() == 0: hold()
+while True:
+    try:
+        os.wait()
+        if os.fork() == 0: hold()
+    except OSError: pass`,
+  isMemoryFull,
+);
+/** Forks in every process for ever. */
+const forkForEver = leave(
+  `import os, time
+while True:
+    try: os.fork()
+    except OSError:
+        open("/tmp/full", "w")
+        time.sleep(0.1)`,
+  '[ -e /tmp/full ]',
+);
+/** Fills the memory with segments of System V, which outlive their processes, until the kernel ends the program that does. */
+const fillSegments = `python3 - <<'END'
+import ctypes
+libc = ctypes.CDLL(None)
+libc.shmat.restype = ctypes.c_void_p
+while True:
+    at = libc.shmat(libc.shmget(0, ctypes.c_size_t(1 << 20), 0o1600), None, 0)
+    ctypes.memset(at, 1, 1 << 20)
+    libc.shmdt(ctypes.c_void_p(at))
+END
+true`;
+
+describe('an agent that leaves no memory or no processes to its capture and its tests', { concurrency: 2 }, () => {
+  let pipeline: Pipeline;
+  before(async () => {
+    pipeline = await createPipeline('docker');
+  });
+  after(async () => {
+    await pipeline?.[Symbol.asyncDispose]();
+  });
+
+  const attacks = {
+    'holds all memory in processes that begin again': holdMemory,
+    'forks until no process can be started': forkForEver,
+    'fills the memory with what outlives its processes': fillSegments,
+  };
+  for (const [attack, script] of Object.entries(attacks)) {
+    // In its own sandbox the first is ended several times, after a minute each: TEMPER_TEST_ATTACKS=all runs it by hand.
+    if (script !== holdMemory || process.env.TEMPER_TEST_ATTACKS === 'all') {
+      it(`earns nothing in its own sandbox, and is scored, if it ${attack}`, async () => {
+        const kept = undone('sandbox = "same"\nkeep_processes = true\n');
+        const { reward, verdict, log } = await pipeline.runInPlace(kept, { script });
+        assert.equal(reward, 0, `${JSON.stringify(verdict)}\n${log}`);
+      });
+    }
+
+    it(`earns nothing in a fresh sandbox, and is scored, if it ${attack}`, async () => {
+      const { reward, verdict, log } = await pipeline.run(undone(), { script });
+      assert.equal(reward, 0, `${JSON.stringify(verdict)}\n${log}`);
+      assert.equal(verdict.kind, 'graded');
+    });
+  }
+});
