@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type HarborTask, readHarborTask } from '../../infra/harbor/harbor-task.ts';
+import { fillSegments } from '../helpers/sandbox/fill-memory.ts';
 import { treeOf } from '../helpers/sandbox/workspaces.ts';
 import { createPipeline, type Pipeline } from './pipeline.ts';
 
@@ -52,18 +53,6 @@ while True:
         time.sleep(0.1)`,
   '[ -e /tmp/full ]',
 );
-/** Fills the memory with segments of System V, which outlive their processes, until the kernel ends the program that does. */
-const fillSegments = `python3 - <<'END'
-import ctypes
-libc = ctypes.CDLL(None)
-libc.shmat.restype = ctypes.c_void_p
-while True:
-    at = libc.shmat(libc.shmget(0, ctypes.c_size_t(1 << 20), 0o1600), None, 0)
-    ctypes.memset(at, 1, 1 << 20)
-    libc.shmdt(ctypes.c_void_p(at))
-END
-true`;
-
 describe('an agent that leaves no memory or no processes to its capture and its tests', { concurrency: 2 }, () => {
   let pipeline: Pipeline;
   before(async () => {
@@ -76,7 +65,7 @@ describe('an agent that leaves no memory or no processes to its capture and its 
   const attacks = {
     'holds all memory in processes that begin again': holdMemory,
     'forks until no process can be started': forkForEver,
-    'fills the memory with what outlives its processes': fillSegments,
+    'fills the memory with what outlives its processes': `${fillSegments}true`,
   };
   for (const [attack, script] of Object.entries(attacks)) {
     // In its own sandbox the first is ended several times, after a minute each: TEMPER_TEST_ATTACKS=all runs it by hand.

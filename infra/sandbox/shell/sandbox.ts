@@ -37,7 +37,7 @@ const measureEveryMs = 2_000;
 const pausePerMeasurement = 20;
 /** Delay after its timeout until a foreground command ends whose caller has died. */
 const orphanGraceSec = 5;
-/** The time that it takes at most to end the processes of one key, and again until their end is known. */
+/** The longest time to end the processes of a key by their mark, and then the longest time to wait for the report of their end. */
 const killedMs = 30_000;
 const never = new AbortController().signal;
 

@@ -6,6 +6,7 @@ import type { Sandbox, SandboxProvider, SandboxSpec } from '../../../../infra/sa
 import { drain } from '../../../../infra/sandbox/tar-entries.ts';
 import { programsImage, taskImage } from '../../../helpers/kubernetes/cluster.ts';
 import { openTestCluster, testNamespace } from '../../../helpers/kubernetes/namespace.ts';
+import { fillSegments, python } from '../../../helpers/sandbox/fill-memory.ts';
 import { until } from '../../../helpers/until.ts';
 import { foreground, sh } from '../contract.ts';
 
@@ -13,7 +14,6 @@ const signal = AbortSignal.timeout(300_000);
 const minute = { timeoutMs: 60_000 };
 const stageAttempts = 6;
 
-const python = (program: string): string => `python3 - <<'END'\nimport ctypes, os, time\n${program}\nEND\n`;
 /** Fills queues of System V, which outlive their processes, until the kernel ends the program that does. */
 const fillQueues = python(`
 libc = ctypes.CDLL(None)
@@ -25,16 +25,6 @@ while (queue := libc.msgget(0, 0o1600)) >= 0:
 const fillRest = `limit=$(cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null | tail -n 1)
 used=/sys/fs/cgroup/memory.current; [ -r $used ] || used=/sys/fs/cgroup/memory/memory.usage_in_bytes
 n=0; while [ $n -lt 30000 ] && read -r now <$used && [ $((limit - now)) -gt 1200000 ]; do n=$((n+1)); : >/dev/shm/$n; done`;
-/** Fills segments of System V, which outlive their processes, until the kernel ends the program that does. */
-const fillSegments = python(`
-libc = ctypes.CDLL(None)
-libc.shmat.restype = ctypes.c_void_p
-while True:
-    at = libc.shmat(libc.shmget(0, ctypes.c_size_t(1 << 20), 0o1600), None, 0)
-    ctypes.memset(at, 1, 1 << 20)
-    libc.shmdt(ctypes.c_void_p(at))
-`);
-
 /** Repeats a stage as a rollout does. A keeper that the kernel has ended while it began may be the host's fault. */
 async function stage(work: () => Promise<void>): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
