@@ -12,10 +12,10 @@ import { connectClient, plainTarget } from '../../infra/temporal/connection.ts';
 import { freePort } from '../../infra/temporal/ports.ts';
 import { openState, type StackState } from '../../workers/open-state.ts';
 import { type RunningStack, startStack } from '../../workers/up/start-stack.ts';
+import { resumeSignal } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
-import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
 import { cliOn } from '../helpers/cli.ts';
 import { type FleetHost, startFleetHost } from '../helpers/fleet/fleet-host.ts';
 import { type FleetServices, fleetSettings, servicesOfHosts, writeStackKey } from '../helpers/fleet/settings.ts';
@@ -23,6 +23,8 @@ import { type S3Server, startS3Server } from '../helpers/store/s3-server.ts';
 import { createNamespace } from '../helpers/temporal/production/namespace.ts';
 import { type ProductionServer, startProductionServer } from '../helpers/temporal/production/server.ts';
 import { until } from '../helpers/until.ts';
+import { type HeldRun, holdRun, noStep } from './held-run.ts';
+import { pendingOf, turn } from './pending.ts';
 import { assertReplaysIdentically } from './replay-batches.ts';
 import { assertNoFaultDecided, rolloutResults } from './rollout-results.ts';
 
@@ -32,14 +34,16 @@ const limitMs = 300_000;
 const deployment = 'fleet';
 /** The time for which the store is away: longer than the absence after which a host counts as lost. */
 const awayMs = 60_000;
+/** A step for each of the four faults, and one for the second version of the control worker alone. */
 const request: RunRequest = {
   tasks: 'generated:train/3',
-  steps: 11,
+  steps: 5,
   groupsPerStep: 2,
   rolloutsPerGroup: 3,
   maxStaleness: 1,
   onStale: 'keep',
   training: { zeroVariance: 'keep' },
+  budget: noStep,
   settings: { agent: 'mini', sandbox: 'local', maxTurns: 6, agentTimeoutSec: 600, sampling: { maxTokensPerTurn: 48 } },
 };
 
@@ -58,6 +62,7 @@ describe('a training run on a fleet that loses a host, its store and its databas
   const controls: RunningStack[] = [];
   const hosts: FleetHost[] = [];
   let services: FleetServices;
+  let run: HeldRun;
   let status: RunStatus;
   let rollouts: readonly RolloutResult[];
   let lost: number;
@@ -83,14 +88,15 @@ describe('a training run on a fleet that loses a host, its store and its databas
     hosts.push(...(await Promise.all(homes.map((home) => startHost(home, homes)))));
     views = await Promise.all(hosts.map(viewOf));
     await client.workflow.start('trainingRun', { taskQueue: controlQueue, workflowId: runId, args: [request] });
+    run = holdRun({ client, runId, request, policyPid });
     await loseHost(client);
     await loseStore(client);
     await loseDatabase(client);
     await replaceControl(client);
+    await run.allowAll();
     status = await client.workflow.getHandle(runId).result();
-    const { raw } = await client.workflow.getHandle(runId).describe();
-    endedBy = raw.workflowExecutionInfo?.versioningInfo?.deploymentVersion?.buildId ?? null;
-    rollouts = await rolloutResults(client);
+    endedBy = await versionOfRun(client);
+    rollouts = await rolloutResults(client, status.rolloutsStarted);
     await close();
   });
   after(async () => {
@@ -132,17 +138,17 @@ describe('a training run on a fleet that loses a host, its store and its databas
     return await host.run(`find ${homes.join(' ')} -maxdepth 1 -name up.json; ${connections}`);
   }
 
-  /** Waits until agents work on each host, so that the next fault meets them. */
+  const policyPid = (): number | null => center.parts().find(({ name }) => name === 'policy')?.pid ?? null;
+
+  /** Waits until agents of a step that is held wait for a turn on each host, so that the next fault meets them. */
   async function untilAtWork(client: Client): Promise<void> {
-    const working = async ({ name }: FleetHost): Promise<boolean> => {
-      const query = `ExecutionStatus="Running" AND ${searchAttributes.host.name}="${name}"`;
-      return (await client.workflow.count(query)).count > 0;
+    const works = async ({ name }: FleetHost): Promise<boolean> => {
+      const onHost = readConfig(settings(name));
+      for await (const { what } of pendingOf(client, onHost, runId, ['rollout'])) if (what === turn) return true;
+      return false;
     };
-    await until(async () => {
-      const { status: now } = await client.workflow.getHandle(runId).describe();
-      assert.equal(now.name, 'RUNNING', 'the run ended before the last fault');
-      return (await Promise.all(hosts.map(working))).every(Boolean);
-    }, limitMs);
+    await run.allowHeld();
+    await until(async () => (await Promise.all(hosts.map(works))).every(Boolean), limitMs);
   }
 
   /** Destroys a host while agents work on each, and declares it lost. */
@@ -150,6 +156,7 @@ describe('a training run on a fleet that loses a host, its store and its databas
     await untilAtWork(client);
     const [host = assert.fail()] = hosts.splice(0, 1);
     await host.destroy();
+    run.letGo();
     const cli = cliOn(join(root, 'center'), { address: temporal.address, namespace }, settings('center'));
     const { code, stdout, stderr } = await cli.run('host', 'forget', host.name, '--yes', '--force', '--json');
     assert.equal(code, 0, stderr);
@@ -160,6 +167,7 @@ describe('a training run on a fleet that loses a host, its store and its databas
   async function loseStore(client: Client): Promise<void> {
     await untilAtWork(client);
     await s3.kill();
+    run.letGo();
     console.log('the store is away');
     await pause(awayMs);
     await s3.start();
@@ -168,6 +176,7 @@ describe('a training run on a fleet that loses a host, its store and its databas
   async function loseDatabase(client: Client): Promise<void> {
     await untilAtWork(client);
     await temporal.postgresql.crash();
+    run.letGo();
     console.log('the database crashed');
     await temporal.postgresql.start();
   }
@@ -186,15 +195,31 @@ describe('a training run on a fleet that loses a host, its store and its databas
     );
   }
 
-  /** Deploys another version, and ends the first one when all that it began has ended or moved on. */
+  /** Deploys another version while agents work, and ends the first one when all that it began has ended or moved on. */
   async function replaceControl(client: Client): Promise<void> {
     const [first = assert.fail()] = controls;
+    await untilAtWork(client);
     await startControl('control-b');
     await makeCurrent(client, 'control-b');
+    run.letGo();
+    await run.untilMade(run.allowed);
+    // A list of what is open may lack what has just begun; the run and its steps tell that nothing has.
+    await until(async () => (await movedOn(client)) === 'control-b', limitMs);
     const open = `ExecutionStatus="Running" AND TemporalWorkerDeploymentVersion="${deployment}:control-a"`;
     await until(async () => (await client.workflow.count(open)).count === 0, limitMs);
     await first.close();
     console.log('another version of the control worker took over');
+  }
+
+  /** Makes the run look around, which it does when something changes; returns the version that it has. */
+  async function movedOn(client: Client): Promise<string | null> {
+    await client.workflow.getHandle(runId).signal(resumeSignal);
+    return versionOfRun(client);
+  }
+
+  async function versionOfRun(client: Client): Promise<string | null> {
+    const { raw } = await client.workflow.getHandle(runId).describe();
+    return raw.workflowExecutionInfo?.versioningInfo?.deploymentVersion?.buildId ?? null;
   }
 
   it('runs each host where it reaches the services alone, and sees no other disk', () => {

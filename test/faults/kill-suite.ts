@@ -17,16 +17,18 @@ import { temporalTarget } from '../../infra/temporal/temporal-target.ts';
 import { openJournal } from '../../infra/trainer/journal.ts';
 import type { PartKind } from '../../workers/up/part.ts';
 import { type RunningStack, startStack } from '../../workers/up/start-stack.ts';
-import { runStatusQuery } from '../../workflows/contracts/messages.ts';
+import { resumeSignal } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
 import { createFileStore } from '../helpers/store/file-store.ts';
 import { createNamespace } from '../helpers/temporal/production/namespace.ts';
 import type { ProductionServer } from '../helpers/temporal/production/server.ts';
-import { busyIn, busyWith, type Pending, pendingOf, turn } from './pending.ts';
+import { type HeldRun, holdRun, noStep } from './held-run.ts';
+import { busyIn, busyWith, type Pending, pendingOf } from './pending.ts';
 import { digestsOf, receivedBy } from './received.ts';
 import { assertReplaysIdentically } from './replay-batches.ts';
+import { rolloutResults } from './rollout-results.ts';
 import { partOf, serversOf, type Victim } from './victims.ts';
 
 const order: readonly PartKind[] = ['host', 'gateway', 'control', 'policy', 'temporal', 'trainer'];
@@ -41,7 +43,7 @@ export interface KillOptions {
 }
 
 const checkpointEvery = 3;
-/** The steps within which every part can be killed. */
+/** A step for each part that is killed, and one for the policy server after a step that no checkpoint follows. */
 const stepsForAll = 8;
 const runId = 'killed';
 const namespace = 'kills';
@@ -54,7 +56,8 @@ const requestIn = (sandbox: SandboxKind, steps: number): RunRequest => ({
   onStale: 'keep',
   warmUp: { steps: 20, examplesPerStep: 8, learningRate: 3e-3 },
   training: { learningRate: 1e-3, learningRateRise: 2, checkpointEvery, zeroVariance: 'keep', klCoef: 0.02 },
-  settings: { agent: 'mini', sandbox, maxTurns: 6, agentTimeoutSec: 120, sampling: { maxTokensPerTurn: 48 } },
+  budget: noStep,
+  settings: { agent: 'mini', sandbox, maxTurns: 6, agentTimeoutSec: 600, sampling: { maxTokensPerTurn: 48 } },
 });
 
 const sum = (record: Readonly<Record<string, number>>): number => Object.values(record).reduce((a, b) => a + b, 0);
@@ -81,7 +84,7 @@ function suite(sandbox: SandboxKind, steps: number, options: KillOptions): void 
   let stack: RunningStack;
   let production: ProductionServer | undefined;
   let status: RunStatus;
-  let rollouts: RolloutResult[];
+  let rollouts: readonly RolloutResult[];
   /** The step whose update was lost with the policy server; 1 if none was. */
   let lost = 1;
 
@@ -109,13 +112,15 @@ function suite(sandbox: SandboxKind, steps: number, options: KillOptions): void 
     stack = await startStack({ config, progress: (line) => console.log(line) }, AbortSignal.timeout(300_000));
     const { client, close } = await connectClient(temporalTarget(config));
     await client.workflow.start('trainingRun', { taskQueue: controlQueue, workflowId: runId, args: [request] });
+    const run = holdRun({ client, runId, request, policyPid: () => pidOf('policy') });
     const victims = production === undefined ? parts : [...parts, 'postgresql' as const];
-    for (const part of victims) await killWhenBusy(client, part);
-    if (!sandboxesAlone) lost = await killBetweenCheckpoints(client);
+    for (const part of victims) await killWhenBusy(client, run, part);
+    if (!sandboxesAlone) lost = await killBetweenCheckpoints(client, run);
+    await run.allowAll();
     await close();
     const again = await connectClient(temporalTarget(config));
     status = await again.client.workflow.getHandle(runId).result();
-    rollouts = await resultsOf(again.client);
+    rollouts = await rolloutResults(again.client, status.rolloutsStarted);
     await again.close();
   });
   after(async () => {
@@ -126,15 +131,6 @@ function suite(sandbox: SandboxKind, steps: number, options: KillOptions): void 
 
   const pidOf = (part: PartKind): number | null => stack.parts().find(({ name }) => name === part)?.pid ?? null;
 
-  /**
-   * Stops the policy server while agents work, and resumes it while none does. A turn takes milliseconds, so on a slow machine a
-   * whole run could pass between two checks; a stopped turn is certain to be seen.
-   */
-  function stopTurns(stop: boolean): void {
-    const pid = pidOf('policy');
-    if (pid !== null) process.kill(pid, stop ? 'SIGSTOP' : 'SIGCONT');
-  }
-
   const victimOf = (part: PartKind | 'postgresql'): Victim => {
     const servers = production && serversOf(production, namespace);
     return (part === 'temporal' || part === 'postgresql') && servers !== undefined
@@ -142,62 +138,59 @@ function suite(sandbox: SandboxKind, steps: number, options: KillOptions): void 
       : partOf(stack.parts, part);
   };
 
-  /** Finds work for which the part is needed. Turns are stopped while agents work, and resumed while none does. */
-  async function findBusy(client: Client, types: readonly string[], isBusy: (one: Pending) => boolean) {
-    let agents = false;
-    for await (const one of pendingOf(client, config, runId, types)) {
-      if (isBusy(one)) return one;
-      agents ||= one.what === 'awaitAgent';
+  /** Finds work that waits for the part. */
+  async function findBusy(client: Client, part: PartKind | 'postgresql'): Promise<Pending | undefined> {
+    for await (const one of pendingOf(client, config, runId, busyIn[part])) {
+      if (busyWith[part].includes(one.what)) return one;
     }
-    if (isBusy({ workflow: '', what: turn })) stopTurns(agents);
     return undefined;
   }
 
-  async function requireRunning(client: Client, part: PartKind | 'postgresql'): Promise<void> {
-    const { status: now } = await client.workflow.getHandle(runId).describe();
-    assert.equal(now.name, 'RUNNING', `the run ended before ${part} could be killed`);
+  /** Stops the control worker within its work, or gives it some: its tasks take milliseconds, and a look takes longer. */
+  async function stopControl(client: Client): Promise<void> {
+    const pid = pidOf('control');
+    if (pid !== null) process.kill(pid, 'SIGSTOP');
+    await client.workflow
+      .getHandle(runId)
+      .signal(resumeSignal, 'a reason that it has not')
+      .catch(() => undefined);
   }
 
-  /** Waits until the part is busy; prints with what, and kills it at that moment. */
-  async function killWhenBusy(client: Client, part: PartKind | 'postgresql'): Promise<void> {
+  function continueControl(): void {
+    const pid = pidOf('control');
+    if (pid !== null) process.kill(pid, 'SIGCONT');
+  }
+
+  /** Holds the next step where it needs the part; prints with what the part is busy, and kills it at that moment. */
+  async function killWhenBusy(client: Client, run: HeldRun, part: PartKind | 'postgresql'): Promise<void> {
     const victim = victimOf(part);
+    await (part === 'trainer' ? run.allowToUpdate() : run.allowHeld());
     for (;;) {
       const lookedAt = performance.now();
-      const work = await findBusy(client, busyIn[part], ({ what }) => busyWith[part].includes(what));
+      if (part === 'control') await stopControl(client);
+      const work = await findBusy(client, part);
       const pid = victim.pid();
-      if (work === undefined || pid === null) {
-        await requireRunning(client, part);
-        // A look takes the time of the server, which the work needs too.
-        await pause(Math.max(20, 2 * (performance.now() - lookedAt)));
-        continue;
+      if (work !== undefined && pid !== null) {
+        console.log(`kill -9 ${part} (pid ${pid}) during ${work.what} of ${work.workflow}`);
+        await victim.kill();
+        break;
       }
-      console.log(`kill -9 ${part} (pid ${pid}) during ${work.what} of ${work.workflow}`);
-      await victim.kill();
-      if (part !== 'policy') stopTurns(false);
-      await victim.untilBack();
-      return;
+      if (part === 'control') continueControl();
+      // A look takes the time of the server, which the work needs too.
+      await pause(Math.max(20, 2 * (performance.now() - lookedAt)));
     }
+    if (part !== 'policy') run.letGo();
+    await victim.untilBack();
   }
 
-  /**
-   * Kills the policy server while one update, or a second one that is being made, is in no checkpoint; returns the step of the first.
-   * The server is stopped while the test looks, so that it makes no checkpoint before it is killed.
-   */
-  async function killBetweenCheckpoints(client: Client): Promise<number> {
-    const victim = victimOf('policy');
-    for (;;) {
-      stopTurns(true);
-      const { step } = await client.workflow.getHandle(runId).query(runStatusQuery);
-      if (step % checkpointEvery === 1 && victim.pid() !== null) {
-        console.log(`kill -9 policy (pid ${victim.pid()}) after step ${step}`);
-        await victim.kill();
-        await victim.untilBack();
-        return step;
-      }
-      stopTurns(false);
-      await requireRunning(client, 'policy');
-      await pause(20);
-    }
+  /** Kills the policy server when the last update is in no checkpoint, and returns its step. */
+  async function killBetweenCheckpoints(client: Client, run: HeldRun): Promise<number> {
+    while (run.allowed % checkpointEvery !== 1) await run.allow();
+    const step = run.allowed;
+    await run.untilMade(step);
+    console.log(`step ${step} is made, and in no checkpoint`);
+    await killWhenBusy(client, run, 'policy');
+    return step;
   }
 
   it('completes, with one fate per group and one outcome per rollout', () => {
@@ -280,15 +273,6 @@ function suite(sandbox: SandboxKind, steps: number, options: KillOptions): void 
     await stack.close();
     assert.deepEqual(processes.filter(isRunning), []);
   });
-}
-
-async function resultsOf(client: Client): Promise<RolloutResult[]> {
-  const results: RolloutResult[] = [];
-  const query = `TemperRun="${runId}" AND WorkflowType="rollout"`;
-  for await (const { workflowId } of client.workflow.list({ query })) {
-    results.push(await client.workflow.getHandle(workflowId).result());
-  }
-  return results;
 }
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

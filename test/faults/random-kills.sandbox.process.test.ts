@@ -31,9 +31,11 @@ import { createFileStore, createRecords } from '../helpers/store/file-store.ts';
 import { createNamespace } from '../helpers/temporal/production/namespace.ts';
 import { type ProductionServer, startProductionServer } from '../helpers/temporal/production/server.ts';
 import { until } from '../helpers/until.ts';
+import { holdRun } from './held-run.ts';
 import { type Kill, killAtRandom } from './random-kills.ts';
 import { receivedBy } from './received.ts';
 import { assertReplaysIdentically } from './replay-batches.ts';
+import { rolloutResults } from './rollout-results.ts';
 import { serversOf } from './victims.ts';
 
 /** The number of rollouts that the run trains on. The whole proof by hand has 512; the README of this folder says how. */
@@ -61,6 +63,8 @@ const request: RunRequest = {
   settings: { ...recipe.settings, sandbox: 'local' },
   training: { ...recipe.training, checkpointEvery },
   warmUp: { steps: isWhole ? 300 : 40, examplesPerStep: 8, learningRate: 3e-3 },
+  // Its last step begins when every process was killed, so that it cannot end before.
+  ...(!isWhole && { budget: { rollouts: Math.max(1, (steps - 1) * groupsPerStep * rolloutsPerGroup) } }),
 };
 
 /** The record of a step, as `recordStep` writes it. */
@@ -80,7 +84,6 @@ describe(`a training run whose processes are killed at random moments (TEMPER_TE
   let production: ProductionServer | undefined;
   let status: RunStatus;
   let rollouts: readonly RolloutResult[];
-  let executions: readonly string[];
   let kills: readonly Kill[];
   let groups: ReadonlyMap<number, GroupReport>;
   let records: readonly StepRecord[];
@@ -108,19 +111,31 @@ describe(`a training run whose processes are killed at random moments (TEMPER_TE
       client.workflow.start('trainingRun', { taskQueue: controlQueue, workflowId: runId, args: [request] }),
     );
     // The warm-up has no checkpoints: a policy server that is killed again and again would never finish it.
-    await until(async () => (await runStatus().catch(() => null))?.phase === 'running', 600_000);
+    await until(async () => ((await runStatus().catch(() => null))?.phase ?? 'preparing') !== 'preparing', 600_000);
     const startedAt = performance.now();
     const ended = new AbortController();
     const killing = killAtRandom(
       { seed, ...pace, parts: stack.parts, servers: production && serversOf(production, namespace) },
       ended.signal,
     );
+    if (!isWhole) {
+      await killing;
+      const allow = (client: Client) => holdRun({ client, runId, request, policyPid: () => null }).allowAll();
+      await until(
+        () =>
+          withClient(allow).then(
+            () => true,
+            () => false,
+          ),
+        600_000,
+      );
+    }
     await untilRunEnds().finally(() => ended.abort());
     kills = await killing;
     await until(() => stack.parts().every(({ state }) => state === 'running'), 120_000);
     await withClient(async (client) => {
       status = await client.workflow.getHandle(runId).result();
-      ({ rollouts, executions } = await resultsOf(client));
+      rollouts = await rolloutResults(client, status.rolloutsStarted);
     });
     const stored = createRecords(config.paths.runs);
     const read = <Value>(name: string) => stored.read(status.runKey, name) as Promise<Value>;
@@ -175,8 +190,8 @@ describe(`a training run whose processes are killed at random moments (TEMPER_TE
     assert.equal(sum(status.rollouts), status.rolloutsStarted);
     assert.equal(sum(status.groups), status.groupsStarted);
     assert.equal(status.groups['in-flight'], 0);
-    assert.equal(executions.length, status.rolloutsStarted);
-    assert.equal(new Set(executions).size, executions.length);
+    assert.equal(rollouts.length, status.rolloutsStarted);
+    assert.equal(new Set(rollouts.map(({ workflowId }) => workflowId)).size, rollouts.length);
     const reported = [...groups.values()].flatMap((group) => group.rollouts);
     const end = ({ workflowId, rollout, outcome, reward }: (typeof reported)[number] | RolloutResult) =>
       [workflowId, rollout, outcome, reward].join(' ');
@@ -283,16 +298,3 @@ describe(`a training run whose processes are killed at random moments (TEMPER_TE
     assert.deepEqual(processes.filter(isRunning), []);
   });
 });
-
-/** Lists all executions of the run's rollouts, and reads their results. */
-async function resultsOf(client: Client): Promise<{ rollouts: RolloutResult[]; executions: string[] }> {
-  const rollouts: RolloutResult[] = [];
-  const executions: string[] = [];
-  for await (const { workflowId, runId: execution } of client.workflow.list({
-    query: `TemperRun="${runId}" AND WorkflowType="rollout"`,
-  })) {
-    executions.push(workflowId);
-    rollouts.push(await client.workflow.getHandle(workflowId, execution).result());
-  }
-  return { rollouts, executions };
-}

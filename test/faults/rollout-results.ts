@@ -1,11 +1,17 @@
 import assert from 'node:assert/strict';
 import type { Client } from '@temporalio/client';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
+import { until } from '../helpers/until.ts';
 
-/** Waits for all rollouts of a server's namespace, and returns their results. */
-export async function rolloutResults(client: Client): Promise<readonly RolloutResult[]> {
+/**
+ * Waits for all rollouts of a server's namespace, and returns their results. `count`: how many there are, since the list lags
+ * behind.
+ */
+export async function rolloutResults(client: Client, count = 0): Promise<readonly RolloutResult[]> {
+  const query = 'WorkflowType="rollout"';
+  await until(async () => (await client.workflow.count(query)).count >= count);
   const results: RolloutResult[] = [];
-  for await (const { workflowId } of client.workflow.list({ query: 'WorkflowType="rollout"' })) {
+  for await (const { workflowId } of client.workflow.list({ query })) {
     results.push((await client.workflow.getHandle(workflowId).result()) as RolloutResult);
   }
   return results;

@@ -16,7 +16,8 @@ import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
 import { startS3Server } from '../helpers/store/s3-server.ts';
 import { until } from '../helpers/until.ts';
-import { pendingOf } from './pending.ts';
+import { holdRun, noStep } from './held-run.ts';
+import { pendingOf, turn } from './pending.ts';
 import { rolloutResults } from './rollout-results.ts';
 
 const runId = 'on-a-bucket';
@@ -28,7 +29,8 @@ const request: RunRequest = {
   rolloutsPerGroup: 2,
   maxStaleness: 1,
   training: { zeroVariance: 'keep' },
-  settings: { agent: 'mini', sandbox: 'local', maxTurns: 6, agentTimeoutSec: 240, sampling: { maxTokensPerTurn: 48 } },
+  budget: noStep,
+  settings: { agent: 'mini', sandbox: 'local', maxTurns: 6, agentTimeoutSec: 600, sampling: { maxTokensPerTurn: 48 } },
 };
 
 describe('a training run whose store is a bucket that goes away for a minute', () => {
@@ -60,15 +62,20 @@ describe('a training run whose store is a bucket that goes away for a minute', (
     stack = await startStack({ config, progress: (line) => console.log(line) }, AbortSignal.timeout(300_000));
     const { client, close } = await connectClient(temporalTarget(config));
     await client.workflow.start('trainingRun', { taskQueue: controlQueue, workflowId: runId, args: [request] });
+    const policyPid = () => stack.parts().find(({ name }) => name === 'policy')?.pid ?? null;
+    const run = holdRun({ client, runId, request, policyPid });
+    await run.allowHeld();
     await until(() => isAgentAtWork(client), 240_000);
     await server.kill();
+    run.letGo();
     const killedAt = performance.now();
     const failure = await until(() => failureOf(client), 240_000);
     console.log(`a stage is retried: ${failure}`);
     await until(() => performance.now() - killedAt > awayMs, 2 * awayMs);
     await server.start();
+    await run.allowAll();
     status = await client.workflow.getHandle(runId).result();
-    rollouts = await rolloutResults(client);
+    rollouts = await rolloutResults(client, status.rolloutsStarted);
     await close();
   });
   after(async () => {
@@ -78,7 +85,7 @@ describe('a training run whose store is a bucket that goes away for a minute', (
   });
 
   async function isAgentAtWork(client: Client): Promise<boolean> {
-    for await (const { what } of pendingOf(client, config, runId, ['rollout'])) if (what === 'awaitAgent') return true;
+    for await (const { what } of pendingOf(client, config, runId, ['rollout'])) if (what === turn) return true;
     return false;
   }
 
