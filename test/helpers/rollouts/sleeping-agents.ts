@@ -11,8 +11,8 @@ export interface SleepingAgents {
   asleep(): number;
   /** Resolves once this number of agents sleep; rejects when the signal aborts. */
   untilAsleep(count: number, signal: AbortSignal): Promise<void>;
-  /** Wakes all of them, and returns their number. */
-  wake(): number;
+  /** Wakes all of them, or so many at most, and returns their number. */
+  wake(most?: number): number;
 }
 
 /** The limits are small, so that a host admits as many agents as sleep on it. */
@@ -47,8 +47,8 @@ export async function createSleepingAgents(root: string): Promise<SleepingAgents
     untilAsleep: async (count, signal) => {
       while (asleep() < count) await sleep(searchEveryMs, undefined, { signal });
     },
-    wake: () => {
-      const found = sleepers();
+    wake: (most) => {
+      const found = sleepers().slice(0, most);
       for (const pid of found) process.kill(pid, 'SIGTERM');
       return found.length;
     },
