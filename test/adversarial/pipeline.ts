@@ -53,7 +53,10 @@ export interface Pipeline extends AsyncDisposable {
   run(task: HarborTask, agent: ScriptedAgent): Promise<Evaluated>;
   /** Evaluates the agent's work as a host does, which may throw. */
   evaluate(task: HarborTask, agent: ScriptedAgent): Promise<Verdict>;
-  /** Evaluates the agent's work in its own sandbox; `again` as by a second attempt while the tests of the first one still run. */
+  /**
+   * Evaluates the agent's work in its own sandbox; `again` as by a second attempt while the tests of the first one still run,
+   * which wait for the file `testsMayEnd`.
+   */
   runInPlace(task: HarborTask, agent: ScriptedAgent, again?: boolean): Promise<Evaluated>;
   /** Evaluates all that the agent changed in its sandbox, in a fresh one. */
   runSnapshot(task: HarborTask, agent: ScriptedAgent): Promise<Evaluated & { readonly snapshot: Snapshot }>;
@@ -61,9 +64,11 @@ export interface Pipeline extends AsyncDisposable {
   judge(task: HarborTask, patch: string): Promise<Evaluated>;
 }
 
+/** The file for which tests wait so that they still run at a second attempt. */
+export const testsMayEnd = '/tmp/tests-may-end';
 /** The secret of the agents' sessions. */
 export const secret = 'a-secret-of-a-session';
-const agentTimeoutMs = 20_000;
+const agentTimeoutMs = 120_000;
 const testTimeoutMs = 30_000;
 const snapshotBytes = 2 ** 26;
 const size = { cpus: 1, memoryMb: 512, diskMb: 256, pids: 128 } as const;
@@ -242,4 +247,8 @@ async function leaveRunning(sandbox: Sandbox, judge: (signal: AbortSignal) => Pr
   await until(async () => (await sandbox.status(testsKey)).state === 'running');
   dying.abort();
   await assert.rejects(judged);
+  const touch = { argv: ['touch', testsMayEnd], cwd: '/', account: 'agent', env: {} } as const;
+  const limits = { timeoutMs: agentTimeoutMs, maxOutputBytes: 0 };
+  const { exitCode } = await sandbox.exec({ ...touch, ...limits }, new AbortController().signal);
+  assert.equal(exitCode, 0);
 }

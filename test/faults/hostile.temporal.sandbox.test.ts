@@ -158,8 +158,9 @@ const cases: readonly Case[] = [
     ends: ['scored', 1, 'graded'],
   },
   {
-    name: 'an agent whose daemon rewrites its work later',
-    files: { solve: `${right}; (sleep 1; echo wrong > answer.txt) >/dev/null 2>&1 & disown` },
+    name: 'an agent whose daemon would rewrite its work later',
+    // Later than a capture on any machine: it is the end of the agent that ends the daemon.
+    files: { solve: `${right}; (sleep 60; echo wrong > answer.txt) >/dev/null 2>&1 & disown` },
     ends: ['scored', 1, 'graded'],
   },
   {
@@ -218,15 +219,34 @@ describe('a rollout with', () => {
   }
 
   it('whose evaluation loses its sandbox is evaluated again', async () => {
-    const files = { solve: right, test: `sleep 5\n${answerTest}` };
+    const files = { solve: right, test: `until [ -e /tmp/go ]; do sleep 0.05; done\n${answerTest}` };
     const task = await writeHarborTask(join(rollouts.home, 'tasks'), 'removed', files);
-    const handle = await rollouts.start('removed-evaluation', { task, agent: 'oracle' });
+    const result = rollouts.run('removed-evaluation', { task, agent: 'oracle' });
+    const evaluation = async () =>
+      (await rollouts.sandboxes()).find(({ labels }) => labels.purpose === 'evaluation')?.name;
     await until(async () => {
-      const found = (await rollouts.sandboxes()).find(({ labels }) => labels.purpose === 'evaluation');
-      return found !== undefined && (await rollouts.provider.remove(found.name));
+      const name = await evaluation();
+      return name !== undefined && (await rollouts.provider.remove(name));
     });
-    const result = await handle.result();
-    assert.deepEqual([result.outcome, result.reward, result.epochs], ['scored', 1, 1], JSON.stringify(result));
+    const ended = result.then(
+      () => true,
+      () => true,
+    );
+    await until(async () => {
+      const name = await evaluation();
+      if (name !== undefined) await letTestsEnd(name);
+      return await Promise.race([ended, false]);
+    });
+    const { outcome, reward, epochs } = await result;
+    assert.deepEqual([outcome, reward, epochs], ['scored', 1, 1], JSON.stringify(await result));
     assert.deepEqual(await rollouts.sandboxes(), []);
   });
+
+  /** Writes the file for which the tests in a sandbox wait, if the sandbox is still there. */
+  async function letTestsEnd(name: string): Promise<void> {
+    const sandbox = await rollouts.provider.attach(name);
+    const touch = { argv: ['touch', '/tmp/go'], cwd: '/', account: 'agent', env: {} } as const;
+    const request = { ...touch, timeoutMs: 60_000, maxOutputBytes: 0 };
+    await sandbox?.exec(request, AbortSignal.timeout(120_000)).catch(() => undefined);
+  }
 });

@@ -21,7 +21,7 @@ import { until } from '../helpers/until.ts';
 
 /** A value of `temporal.api.enums.v1.PendingActivityState`. */
 const startedState = 2;
-const signal = AbortSignal.timeout(300_000);
+const limitMs = 240_000;
 /** The agent: waits for the file `go`, then writes the number of its starts as its answer. */
 const solve = 'echo started >>starts; while [ ! -e go ]; do sleep 0.05; done; cat starts >answer.txt; rm starts go';
 const test = answerTest.replace('= right', '= started');
@@ -57,7 +57,7 @@ describe('a stack whose host worker is killed, and that is stopped and started a
       TEMPER_UI_PORT: String(await freePort()),
       TEMPER_TASK_ROOTS: home,
     });
-    const up = () => startStack({ config, parts: ['temporal', 'control', 'host'] }, signal);
+    const up = () => startStack({ config, parts: ['temporal', 'control', 'host'] }, AbortSignal.timeout(limitMs));
     const task = await writeHarborTask(join(home, 'tasks'), 'waits', { solve, test });
     const ids = ['restart-1', 'restart-2'] as const;
 
@@ -69,7 +69,8 @@ describe('a stack whose host worker is killed, and that is stopped and started a
       const args = [{ task, agent: 'oracle', sandbox: 'local' }];
       await first.client.workflow.start('rollout', { taskQueue: controlQueue, workflowId, args });
     }
-    await until(async () => (await started()) === ids.length);
+    await until(async () => (await started()) === ids.length, limitMs);
+    for (const workflowId of ids) await untilStarted(first.client, { workflowId, attempt: 1 });
     await killHost(() => untilGivenAgain(first.client, ids[1]));
     await untilReturned(first.client, { workflowId: ids[0], attempt: 2 });
     await untilReturned(first.client, { workflowId: ids[1], attempt: 3 });
@@ -99,7 +100,7 @@ describe('a stack whose host worker is killed, and that is stopped and started a
     } finally {
       process.kill(pid, 'SIGKILL');
     }
-    await until(() => pidOfHost() !== null && pidOfHost() !== pid, 60_000);
+    await until(() => pidOfHost() !== null && pidOfHost() !== pid, limitMs);
   }
 
   /** Makes the server give the next attempt to a poll of the worker that stands still, which will never know of it. */
@@ -114,7 +115,7 @@ describe('a stack whose host worker is killed, and that is stopped and started a
     until(async () => {
       const [pending] = (await client.workflow.getHandle(workflowId).describe()).raw.pendingActivities ?? [];
       return pending?.attempt === attempt && pending.state === startedState && pending;
-    }, 60_000);
+    }, limitMs);
 
   /** Waits until the agent is watched again, because the worker's successor has said so and not because a heartbeat was missing. */
   async function untilReturned(client: Client, attempt: Attempt): Promise<void> {
@@ -136,9 +137,9 @@ describe('a stack whose host worker is killed, and that is stopped and started a
       cwd: '/workspace',
       account: 'agent',
       env: {},
-      timeoutMs: 10_000,
+      timeoutMs: limitMs,
       maxOutputBytes: 0,
     } as const;
-    return sandbox === undefined ? null : (await sandbox.exec(request, signal)).exitCode;
+    return sandbox === undefined ? null : (await sandbox.exec(request, AbortSignal.timeout(limitMs))).exitCode;
   }
 });
