@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createReaper } from '../../activities/host/reap.ts';
 import { startRollouts } from '../helpers/rollouts/rollouts.ts';
 import { writeHarborTask } from '../helpers/tasks/harbor-task.ts';
-import { bundleChanged } from '../helpers/temporal/changed-workflows.ts';
+import { bundleChanged, withoutHeartbeats } from '../helpers/temporal/changed-workflows.ts';
 import type { HostStages } from '../helpers/temporal/workers.ts';
 import { until } from '../helpers/until.ts';
 
@@ -23,9 +23,10 @@ const ownSandbox = {
 };
 
 it('waits in a queue that is longer than schedule-to-start, the limits of a release and the lifetime of a sandbox', async () => {
-  // The options are those of production, except that a rollout asks for its host after seconds instead of minutes.
+  // The options are those of production, except that a rollout asks for its host after seconds instead of minutes, and that a
+  // stage needs no heartbeats while the test holds it.
   const workflowBundle = await bundleChanged('activity-options.ts', (source) =>
-    source.replace("inspectAfter = '10m'", "inspectAfter = '1s'"),
+    withoutHeartbeats(source.replace("inspectAfter = '10m'", "inspectAfter = '1s'")),
   );
   const waited = {
     captureDiff: new Set<string>(),
@@ -34,7 +35,7 @@ it('waits in a queue that is longer than schedule-to-start, the limits of a rele
   };
   /** Resolves when every other rollout has waited for the stage for longer than it may without asking for its host. */
   const untilOthersWaited = async (stage: keyof typeof waited): Promise<void> => {
-    await until(() => waited[stage].size >= rolloutCount - 1);
+    await until(() => waited[stage].size >= rolloutCount - 1, 240_000);
   };
   let evaluating = 0;
   let evaluatingAtOnce = 0;

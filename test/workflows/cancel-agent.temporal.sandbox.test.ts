@@ -4,12 +4,16 @@ import { it } from 'node:test';
 import { stopSignal } from '../../workflows/contracts/messages.ts';
 import { startRollouts } from '../helpers/rollouts/rollouts.ts';
 import { writeHarborTask } from '../helpers/tasks/harbor-task.ts';
+import { bundleChanged, withoutHeartbeats } from '../helpers/temporal/changed-workflows.ts';
 import { until } from '../helpers/until.ts';
 
 it('ends the agent of a stopped rollout long before the next heartbeat, while its sandbox waits to be released', async () => {
   let started = false;
   let ended = false;
+  // The release, which waits here, needs none; the agent's heartbeats stay minutes apart.
+  const workflowBundle = await bundleChanged('activity-options.ts', withoutHeartbeats);
   const rollouts = await startRollouts((home) => ({
+    workflowBundle,
     taskRoots: [home],
     stages: (real) => ({
       ...real,

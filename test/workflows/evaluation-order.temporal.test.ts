@@ -3,8 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, it } from 'node:test';
-import { Context } from '@temporalio/activity';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
+import { bundleChanged, withoutHeartbeats } from '../helpers/temporal/changed-workflows.ts';
 import { type ScriptedWorkers, startScriptedWorkers } from '../helpers/temporal/scripted-activities.ts';
 import { startTestServer, type TestServer } from '../helpers/temporal/temporal.ts';
 import { until } from '../helpers/until.ts';
@@ -29,12 +29,11 @@ before(async () => {
     reward: (id: string) => Number(id.endsWith('0')),
     evaluate: async (id: string) => {
       began.push(id.slice(0, id.indexOf('/')));
-      const context = Context.current();
-      const beats = setInterval(() => context.heartbeat(), 1_000);
-      await allWait.promise.finally(() => clearInterval(beats));
+      await allWait.promise;
     },
   };
-  workers = await startScriptedWorkers(server, home, script, { evaluationsAtOnce: 1 });
+  const workflowBundle = await bundleChanged('activity-options.ts', withoutHeartbeats);
+  workers = await startScriptedWorkers(server, home, script, { workflowBundle, evaluationsAtOnce: 1 });
 });
 after(async () => {
   allWait.resolve();

@@ -68,7 +68,7 @@ sandbox = "fresh"
       'tests/tests.py': `import sys, urllib.request
 def fetch(host):
     try:
-        return urllib.request.urlopen(f'http://{host}:${port}/', timeout=20).read()
+        return urllib.request.urlopen(f'http://{host}:${port}/', timeout=120).read()
     except OSError:
         return b''
 sys.path.insert(0, '.')

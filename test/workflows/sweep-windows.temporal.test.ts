@@ -38,6 +38,8 @@ describe('a sweep in windows of two rollouts', () => {
   const statusOf = (handle: Sweep) => handle.query(sweepStatusQuery);
   const windowOf = ({ workflowId }: Sweep, sweepKey: string, window: number) =>
     stack.server.client.workflow.getHandle(sweepWindowId(workflowId, sweepKey, window));
+  const wasSignalled = async (window: WorkflowHandle): Promise<boolean> =>
+    ((await window.fetchHistory()).events ?? []).some((event) => event.workflowExecutionSignaledEventAttributes);
   const running = async (type: string, run: string): Promise<number> => {
     const query = `WorkflowType="${type}" AND TemperRun="${run}" AND ExecutionStatus="Running"`;
     return (await stack.server.client.workflow.count(query)).count;
@@ -82,7 +84,8 @@ describe('a sweep in windows of two rollouts', () => {
     const handle = await start('paused', { tasks: 'set', count: 12, concurrency: 4 });
     await until(async () => (await running('rollout', 'paused')) === 4);
     await handle.signal(pauseSignal, 'a look at the host');
-    await until(async () => (await statusOf(handle)).phase === 'paused');
+    for (const window of [0, 1]) await until(() => wasSignalled(windowOf(handle, handle.firstExecutionRunId, window)));
+    assert.equal((await statusOf(handle)).phase, 'paused');
     ends.resolve();
     await until(async () => (await running('rollout', 'paused')) === 0);
     const { pausedBecause, ended } = await statusOf(handle);

@@ -134,8 +134,12 @@ describe('a trainingRun', () => {
   });
 
   it('pauses and resumes', async () => {
+    const gate = Promise.withResolvers<void>();
+    script.agent = () => gate.promise;
     const handle = await start('paused', { ...small, steps: 2 });
     await handle.signal(pauseSignal, 'lunch');
+    gate.resolve();
+    script.agent = async () => {};
     const paused = await until(
       () => handle.query(runStatusQuery),
       ({ phase }) => phase === 'paused' || phase === 'done',

@@ -12,12 +12,15 @@ import { freePort } from '../../infra/temporal/ports.ts';
 import { temporalTarget } from '../../infra/temporal/temporal-target.ts';
 import { type RunningStack, startStack } from '../../workers/up/start-stack.ts';
 import { shortKey } from '../../workflows/contracts/ids.ts';
+import { pauseSignal, resumeSignal, sweepStatusQuery } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
 import type { SweepRequest, SweepResult } from '../../workflows/contracts/sweep.ts';
 import { until } from '../helpers/until.ts';
 
 const settings = { agent: 'mini', sandbox: 'local', maxTurns: 2, sampling: { maxTokensPerTurn: 16 } } as const;
+/** More steps than a run makes while a test looks at it. */
+const endless = 1_000_000;
 const training = (seed: number): RunRequest => ({
   tasks: 'generated:train/4',
   seed,
@@ -64,7 +67,7 @@ describe('work side by side on one stack with the embedded policy', () => {
     t.after(trainer.kill);
     const other = { urls: [url], model: 'policy', publish: 'lora', trainer: { url: trainer.url, model: 'policy' } };
     await writeFile(config.pools, JSON.stringify({ other }));
-    const third = await start('third', { ...training(1), steps: 200, pool: 'other' });
+    const third = await start('third', { ...training(1), steps: endless, pool: 'other' });
     const stepOfThird = async (): Promise<number> => ((await third.query('status')) as RunStatus).step;
     await until(async () => (await stepOfThird()) >= 1, 120_000);
     await trainer.kill();
@@ -112,20 +115,27 @@ describe('work side by side on one stack with the embedded policy', () => {
   });
 
   it('evaluates one version to its end while training publishes others', async () => {
-    const run = await start('endless', { ...training(3), steps: 200 });
+    const run = await start('endless', { ...training(3), steps: endless });
     const statusOf = (): Promise<RunStatus> => run.query('status');
     await until(async () => (await statusOf()).policyVersion >= 1, 120_000);
     const pinned: SweepRequest = { tasks: 'generated:test/4', count: 3, attempts: 2, concurrency: 1, settings };
-    const result: SweepResult = await client.workflow.execute('evaluationSweep', {
+    // It pins its version, and makes its attempts when that is no longer the newest one.
+    const sweep = await client.workflow.signalWithStart('evaluationSweep', {
       taskQueue: controlQueue,
       workflowId: 'pinned',
       args: [{ ...pinned, policy: 'endless' }],
+      signal: pauseSignal,
+      signalArgs: ['the test waits for other versions'] as [string],
     });
+    const pin = await until(async () => (await sweep.query(sweepStatusQuery)).policyVersion, 120_000);
+    await until(async () => (await statusOf()).policyVersion >= pin + 2, 120_000);
+    await sweep.signal(resumeSignal);
+    const result: SweepResult = await sweep.result();
     const { policyVersion: atItsEnd } = await statusOf();
     await run.cancel();
     await assert.rejects(run.result(), /cancelled/i);
     const { policyVersion, counted, leftOut, endedEarly } = result;
-    assert.ok(policyVersion !== null && policyVersion >= 1);
+    assert.ok(policyVersion === pin && pin >= 1);
     assert.ok(atItsEnd >= policyVersion + 2, `version ${policyVersion} was evaluated, ${atItsEnd} was in service`);
     assert.deepEqual([counted, leftOut['other-version'], endedEarly], [6, 0, null]);
   });

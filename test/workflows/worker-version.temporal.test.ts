@@ -5,14 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
-import { Context } from '@temporalio/activity';
 import { versionOf } from '../../workers/worker-version.ts';
 import { resumeSignal } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RegradeResult } from '../../workflows/contracts/regrade.ts';
 import type { RunStatus } from '../../workflows/contracts/run.ts';
 import type { SweepResult } from '../../workflows/contracts/sweep.ts';
-import { bundleChanged, windowsOf } from '../helpers/temporal/changed-workflows.ts';
+import { bundleChanged, windowsOf, withoutHeartbeats } from '../helpers/temporal/changed-workflows.ts';
 import { type ScriptedWorkers, startScriptedWorkers } from '../helpers/temporal/scripted-activities.ts';
 import { startTestServer, type TestServer } from '../helpers/temporal/temporal.ts';
 import { until as untilWithin } from '../helpers/until.ts';
@@ -86,13 +85,11 @@ describe('a version of the control worker that is deployed while 100 rollouts of
       evaluate: async (id: string) => {
         if (id !== 'regrade') return;
         evaluations += 1;
-        // Without heartbeats the server would start it again.
-        const context = Context.current();
-        const beats = setInterval(() => context.heartbeat(), 1_000);
-        await agents.promise.finally(() => clearInterval(beats));
+        await agents.promise;
       },
     };
-    const workflowBundle = await bundleChanged('sweep/windows.ts', windowsOf(50));
+    const patient = await bundleChanged('activity-options.ts', withoutHeartbeats);
+    const workflowBundle = await bundleChanged('sweep/windows.ts', windowsOf(50), patient);
     workers = await startScriptedWorkers(server, home, script, { workflowBundle, version: version('A') });
     await makeCurrent('A');
     // The model of an upstream keeps its version while the run trains its own.

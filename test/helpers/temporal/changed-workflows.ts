@@ -4,14 +4,16 @@ import { locateWorkflowBundle } from '../../../infra/temporal/bundle.ts';
 
 /**
  * Returns the workflows as a worker loads them, with one module (a path below `workflows/`) changed. `change` sees the module
- * as the bundle holds it, without types; the bundle is not built again, which would take seconds.
+ * as the bundle holds it, without types; the bundle is not built again, which would take seconds. `code`: a bundle in which
+ * another module was changed.
  */
 export async function bundleChanged(
   file: string,
   change: (module: string) => string,
+  { code }: { readonly code?: string } = {},
 ): Promise<{ readonly code: string }> {
   const { codePath } = await locateWorkflowBundle(process.env);
-  const bundle = await readFile(codePath, 'utf8');
+  const bundle = code ?? (await readFile(codePath, 'utf8'));
   const begin = bundle.indexOf(`\n/***/ "./workflows/${file}"\n`);
   assert.ok(begin >= 0, `expected the bundle to hold ${file}`);
   const end = bundle.indexOf('\n/***/ "', begin + 1);
@@ -28,3 +30,10 @@ export const windowsOf =
     module.replace('windowSize = 500', `windowSize = ${size}`);
 
 export const shrinkWindows = windowsOf(2);
+
+/**
+ * Changes activity-options.ts so that no stage begins again for want of heartbeats, for as long as a test holds it or its process
+ * stands still.
+ */
+export const withoutHeartbeats = (module: string): string =>
+  module.replaceAll(/heartbeatTimeout: '\d+s'/g, "heartbeatTimeout: '1h'");
