@@ -3,13 +3,14 @@ import { serveAgentCommands } from '../../../../infra/grading/tests/agent-comman
 import type { ExecResult, Sandbox } from '../../../../infra/sandbox/sandbox.ts';
 import type { SandboxMaker } from '../../../helpers/sandbox/workspaces.ts';
 
-const signal = AbortSignal.timeout(120_000);
+/** The limit of one call. */
+const limit = (): AbortSignal => AbortSignal.timeout(120_000);
 const limits = { timeoutMs: 20_000, maxOutputBytes: 2 ** 20 } as const;
 
 /** Checks what tests see of a command that they run as the agent. */
 export async function checkAgentCommands(maker: SandboxMaker): Promise<void> {
   const sandbox = await maker.make();
-  await serveAgentCommands(sandbox, { workdir: '/workspace', env: { GREETING: 'hi' } }, signal);
+  await serveAgentCommands(sandbox, { workdir: '/workspace', env: { GREETING: 'hi' } }, limit());
   const ask = (script: string) => asGrader(sandbox, script);
 
   const words = await ask(`/as-agent/run printf '<%s>' "it's" 'a "b" \\ $HOME' '' '*' "$(printf 'two\\nlines')" -n`);
@@ -38,4 +39,4 @@ export async function checkAgentCommands(maker: SandboxMaker): Promise<void> {
 }
 
 const asGrader = (sandbox: Sandbox, script: string): Promise<ExecResult> =>
-  sandbox.exec({ account: 'grader', cwd: '/tests', argv: ['bash', '-c', script], env: {}, ...limits }, signal);
+  sandbox.exec({ account: 'grader', cwd: '/tests', argv: ['bash', '-c', script], env: {}, ...limits }, limit());

@@ -4,7 +4,8 @@ import { ownWorkdir, requireOwnWorkdir } from '../../../../infra/grading/tests/o
 import { createDockerProvider } from '../../../../infra/sandbox/docker/provider.ts';
 import { sandboxMaker } from '../../../helpers/sandbox/workspaces.ts';
 
-const signal = AbortSignal.timeout(120_000);
+/** The limit of one call. */
+const limit = (): AbortSignal => AbortSignal.timeout(120_000);
 const stack = `own-${process.pid}`;
 const limits = { timeoutMs: 20_000, maxOutputBytes: 4096, env: {} } as const;
 
@@ -12,19 +13,19 @@ it('gives tests a workdir of their own with the modes of the agent, and does not
   await using maker = sandboxMaker(createDockerProvider({ stack }), stack, 'temper-tasks:bookworm');
   const sandbox = await maker.make();
   const task = { id: 'a', workdir: '/workspace' };
-  await requireOwnWorkdir(sandbox, task, signal);
+  await requireOwnWorkdir(sandbox, task, limit());
   const made = ['sh', '-c', 'mkdir in && echo 1 >in/a && chmod 775 in && chmod 744 in/a'] as const;
-  await sandbox.exec({ ...limits, account: 'agent', argv: [...made] }, signal);
-  await ownWorkdir(sandbox, task.workdir, signal);
-  await ownWorkdir(sandbox, task.workdir, signal);
+  await sandbox.exec({ ...limits, account: 'agent', argv: [...made] }, limit());
+  await ownWorkdir(sandbox, task.workdir, limit());
+  await ownWorkdir(sandbox, task.workdir, limit());
   const look = 'stat -c "%a %U" . in in/a; echo 2 >in/b && rm in/a && ls -A / | grep -c "^workspace"';
-  const { stdout, stderr } = await sandbox.exec({ ...limits, account: 'grader', argv: ['sh', '-c', look] }, signal);
+  const { stdout, stderr } = await sandbox.exec({ ...limits, account: 'grader', argv: ['sh', '-c', look] }, limit());
   assert.equal(stdout.toString(), '755 root\n775 root\n744 root\n2\n', stderr.toString());
 });
 
 it('refuses tests that write in a workdir which only the agent can replace', async () => {
   const workdir = '/home/agent/work';
   await using maker = sandboxMaker(createDockerProvider({ stack }), stack, 'temper-tasks:bookworm', workdir);
-  const refused = requireOwnWorkdir(await maker.make(), { id: 'a', workdir }, signal);
+  const refused = requireOwnWorkdir(await maker.make(), { id: 'a', workdir }, limit());
   await assert.rejects(refused, { type: 'UnsupportedTask', message: /make that directory root's/ });
 });

@@ -5,7 +5,8 @@ import { createDockerProvider } from '../../../../infra/sandbox/docker/provider.
 import type { Account, Sandbox } from '../../../../infra/sandbox/sandbox.ts';
 import { sandboxMaker } from '../../../helpers/sandbox/workspaces.ts';
 
-const signal = AbortSignal.timeout(120_000);
+/** The limit of one call. */
+const limit = (): AbortSignal => AbortSignal.timeout(120_000);
 const daemon = "setsid env -i /bin/sh -c 'while :; do /bin/sleep 0.05; done # straggler' >/dev/null 2>&1 </dev/null &";
 /** Counts the processes of the daemon. */
 const look = 'cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\\0" " " | grep -o "# [s]traggler" | wc -l';
@@ -13,7 +14,7 @@ const look = 'cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\\0" " " | grep -o "# [
 async function stragglers(sandbox: Sandbox): Promise<number> {
   const limits = { timeoutMs: 60_000, maxOutputBytes: 1024 };
   const argv = ['sh', '-c', look] as const;
-  const { stdout } = await sandbox.exec({ account: 'grader', cwd: '/', argv, env: {}, ...limits }, signal);
+  const { stdout } = await sandbox.exec({ account: 'grader', cwd: '/', argv, env: {}, ...limits }, limit());
   return Number(String(stdout));
 }
 
@@ -27,8 +28,8 @@ it('ends every process that tests left behind, whether they exited or ran out of
     ] as const) {
       const sandbox = await maker.make();
       const argv = ['bash', '-c', `${daemon} ${command}`] as const;
-      await sandbox.start({ key: 'tests', account, cwd: '/', argv, env: {} }, signal);
-      const end = requireEnd(await sandbox.wait('tests', { timeoutMs: state === 'running' ? 1_000 : 60_000 }, signal));
+      await sandbox.start({ key: 'tests', account, cwd: '/', argv, env: {} }, limit());
+      const end = requireEnd(await sandbox.wait('tests', { timeoutMs: state === 'running' ? 1_000 : 60_000 }, limit()));
       assert.equal(end.state, state);
       assert.ok((await stragglers(sandbox)) > 0);
       await endTests(sandbox, account, end);

@@ -12,7 +12,8 @@ import { foreground, sh } from '../contract.ts';
 
 const stack = `slow-${process.pid}`;
 const name = `${stack}-sandbox`;
-const signal = AbortSignal.timeout(120_000);
+/** The limit of one call. */
+const limit = (): AbortSignal => AbortSignal.timeout(120_000);
 /** Two calls that start a command take longer together than the ten seconds after which a command counted as stuck. */
 const slowMs = 6_000;
 
@@ -47,9 +48,9 @@ it('ends what an agent left behind, though the daemon is slow to start a command
   };
   const limits = { cpus: 1, memoryMb: 256, diskMb: 64, pids: 64 };
   const image = 'temper-tasks:bookworm';
-  const sandbox = await provider.ensure({ name, image, labels, ...limits, workdir: '/workspace', mounts: [] }, signal);
+  const sandbox = await provider.ensure({ name, image, labels, ...limits, workdir: '/workspace', mounts: [] }, limit());
   const run = async (script: string) =>
-    String((await sandbox.exec({ ...foreground, account: 'agent', argv: sh(script) }, signal)).stdout);
+    String((await sandbox.exec({ ...foreground, account: 'agent', argv: sh(script) }, limit())).stdout);
   await run('sleep 1000 >/dev/null 2>&1 & true');
   slow = true;
   await sandbox.killProcesses('agent');

@@ -17,12 +17,13 @@ const home = mkdtempSync(join(tmpdir(), 'e2b-home-'));
 const settings = e2bSettings(server, home);
 const stack = `template-${process.pid}`;
 const provider = createE2bProvider({ stack, ...settings });
-const signal = AbortSignal.timeout(300_000);
+/** The limit of one call. */
+const limit = (): AbortSignal => AbortSignal.timeout(300_000);
 const programs = join(home, 'programs');
 mkdirSync(join(programs, 'tool-1'), { recursive: true });
 writeFileSync(join(programs, 'tool-1/say'), '#!/bin/sh\necho here\n', { mode: 0o755 });
 const build = (name: string, from: string) =>
-  buildTemplate(settings, { name, image: from, programs, cpus: 1, memoryMb: 512 }, () => undefined, signal);
+  buildTemplate(settings, { name, image: from, programs, cpus: 1, memoryMb: 512 }, () => undefined, limit());
 
 after(async () => {
   await provider.close();
@@ -44,8 +45,8 @@ describe('a template that a server builds', () => {
       workdir: '/workspace',
       mounts: [{ source: programs, target: '/tool', readOnly: true, program: { name: 'tool', version: '1' } }],
     };
-    const sandbox = await provider.ensure(asked, signal);
-    const { stdout } = await sandbox.exec({ ...foreground, argv: ['/tool/say'] }, signal);
+    const sandbox = await provider.ensure(asked, limit());
+    const { stdout } = await sandbox.exec({ ...foreground, argv: ['/tool/say'] }, limit());
     assert.equal(String(stdout), 'here\n');
   });
 
@@ -57,7 +58,7 @@ describe('a template that a server builds', () => {
   it('needs the right key', async () => {
     const wrong = { ...settings, apiKey: async () => 'e2b_wrong' };
     const template = { name: 'any', image, programs, cpus: 1, memoryMb: 512 };
-    const refused = buildTemplate(wrong, template, () => undefined, signal);
+    const refused = buildTemplate(wrong, template, () => undefined, limit());
     await assert.rejects(refused, { type: 'SandboxUnavailable', message: /refused the API key \(401\)/ });
   });
 });

@@ -22,7 +22,8 @@ const stack = `failures-${process.pid}`;
 const settings = e2bSettings(server, home);
 const open = () => createE2bProvider({ stack, ...settings });
 const provider = open();
-const signal = AbortSignal.timeout(300_000);
+/** The limit of one call. */
+const limit = (): AbortSignal => AbortSignal.timeout(300_000);
 const minuteMs = 60_000;
 const spec = (name: string, changes: Partial<SandboxSpec> = {}, lifetimeMs = 10 * minuteMs): SandboxSpec => {
   const expiresAtMs = Date.now() + lifetimeMs;
@@ -63,7 +64,7 @@ describe('an E2B server that refuses', () => {
     const message = /expected a server with E2B's API, got one without \(404\); correct TEMPER_E2B_URL/;
     await refusesStart(elsewhere, message);
     const wrong = createE2bProvider({ stack, ...elsewhere });
-    const prepare = wrong.prepare({ task: 'task', image, source: 'registry' }, () => undefined, signal);
+    const prepare = wrong.prepare({ task: 'task', image, source: 'registry' }, () => undefined, limit());
     await assert.rejects(prepare, { type: 'SandboxUnavailable', message });
     await wrong.close();
   });
@@ -79,7 +80,7 @@ describe('an E2B server that refuses', () => {
   it('lacks a template by its name, and finds the one that the file names', async () => {
     const absent = { type: 'MissingImage', message: /no template ghcr-io-a-b-1-2 for the image ghcr.io\/a\/B:1.2/ };
     const prepare = () =>
-      provider.prepare({ task: 'task', image: 'ghcr.io/a/B:1.2', source: 'registry' }, () => undefined, signal);
+      provider.prepare({ task: 'task', image: 'ghcr.io/a/B:1.2', source: 'registry' }, () => undefined, limit());
     await assert.rejects(prepare(), absent);
     writeFileSync(settings.templates, '{ "ghcr.io/a/B:1.2": "other" }');
     assert.equal(await prepare(), 'ghcr.io/a/B:1.2');
@@ -93,24 +94,24 @@ describe('an E2B server that refuses', () => {
     ] as const) {
       server.createFaults.push(fault);
       const refused = { type: 'Throttled', message, retryAfterMs };
-      await assert.rejects(provider.ensure(spec('refused'), signal), refused);
+      await assert.rejects(provider.ensure(spec('refused'), limit()), refused);
     }
     server.createFaults.push('busy');
-    await assert.rejects(provider.ensure(spec('refused'), signal), { type: 'SandboxUnavailable', message: /no room/ });
+    await assert.rejects(provider.ensure(spec('refused'), limit()), { type: 'SandboxUnavailable', message: /no room/ });
   });
 
   it('allows no lease as long as the task may take', async () => {
     const refusal = { type: 'UnsupportedTask', message: /TEMPER_E2B_HOURS.*cannot be greater than 1 hours/s };
-    await assert.rejects(provider.ensure(spec('long', {}, 120 * minuteMs), signal), refusal);
+    await assert.rejects(provider.ensure(spec('long', {}, 120 * minuteMs), limit()), refusal);
   });
 
   it('has a template that is too small, is too old or lacks a program, and nothing is left of it', async () => {
     const small = { type: 'UnsupportedTask', message: /1024 MB of memory, and the task needs 4096/ };
-    await assert.rejects(provider.ensure(spec('large', { memoryMb: 4_096 }), signal), small);
+    await assert.rejects(provider.ensure(spec('large', { memoryMb: 4_096 }), limit()), small);
     const old = { type: 'UnsupportedTask', message: /template old has envd 0.5.1, and 0.5.2 is the oldest that works/ };
-    await assert.rejects(provider.ensure(spec('old', { image: 'old' }), signal), old);
+    await assert.rejects(provider.ensure(spec('old', { image: 'old' }), limit()), old);
     const lacks = { type: 'UnsupportedTask', message: new RegExp(`lacks /opt/temper/node-${process.version}`) };
-    await assert.rejects(provider.ensure(spec('programless', { mounts: [runtime] }), signal), lacks);
+    await assert.rejects(provider.ensure(spec('programless', { mounts: [runtime] }), limit()), lacks);
     await provider.remove(spec('programless').name);
     assert.deepEqual(await provider.list(stack), []);
   });
@@ -119,7 +120,7 @@ describe('an E2B server that refuses', () => {
 describe('an E2B sandbox', () => {
   it('is made without network and environment, ends by itself, and of two with one name the younger goes', async () => {
     const asked = spec('raced');
-    await provider.ensure(asked, signal);
+    await provider.ensure(asked, limit());
     const { metadata, ...body } = server.creations.at(-1) as Record<string, unknown>;
     assert.equal((metadata as Record<string, string>)['temper.name'], asked.name);
     const { timeout, ...rest } = body;
@@ -133,18 +134,18 @@ describe('an E2B sandbox', () => {
     const [older] = server.ids(asked.name);
     await server.duplicate(asked.name);
     const other = open();
-    await other.ensure(asked, signal);
+    await other.ensure(asked, limit());
     assert.deepEqual(server.ids(asked.name), [older]);
     await other.close();
   });
 
   it('is resumed if it was paused by hand, with what ran in it', async () => {
     const asked = spec('paused');
-    const sandbox = await provider.ensure(asked, signal);
-    await sandbox.start({ key: 'job', account: 'agent', env: {}, argv: sh('sleep 60') }, signal);
+    const sandbox = await provider.ensure(asked, limit());
+    await sandbox.start({ key: 'job', account: 'agent', env: {}, argv: sh('sleep 60') }, limit());
     await server.pause(asked.name);
     const again = await open().attach(asked.name);
     assert.deepEqual(await again?.status('job'), { state: 'running' });
-    assert.equal(String((await again?.exec({ ...foreground, argv: sh('echo here') }, signal))?.stdout), 'here\n');
+    assert.equal(String((await again?.exec({ ...foreground, argv: sh('echo here') }, limit()))?.stdout), 'here\n');
   });
 });

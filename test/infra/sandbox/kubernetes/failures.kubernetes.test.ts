@@ -10,7 +10,8 @@ import { openTestCluster } from '../../../helpers/kubernetes/namespace.ts';
 import { openTestSandboxes } from '../../../helpers/kubernetes/sandboxes.ts';
 import { foreground, sh } from '../contract.ts';
 
-const signal = AbortSignal.timeout(300_000);
+/** The limit of one call. */
+const limit = (): AbortSignal => AbortSignal.timeout(300_000);
 
 describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
   const { core, config } = openTestCluster();
@@ -26,8 +27,8 @@ describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
   };
 
   it('names a Pod deleted by hand as removed', async () => {
-    const sandbox = await provider.ensure(specOf('deleted'), signal);
-    const running = sandbox.exec({ ...foreground, timeoutMs: 60_000, argv: ['sleep', '60'] }, signal);
+    const sandbox = await provider.ensure(specOf('deleted'), limit());
+    const running = sandbox.exec({ ...foreground, timeoutMs: 60_000, argv: ['sleep', '60'] }, limit());
     const lost = assert.rejects(running, { type: 'SandboxLost', loss: 'removed' });
     await core.deleteNamespacedPod({ namespace, name: 'deleted' });
     await lost;
@@ -38,15 +39,15 @@ describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
     const expiresAtMs = Date.now() - 894_000;
     const run = async (): Promise<unknown> => {
       // On a slow machine the Pod may reach it before it runs.
-      const sandbox = await provider.ensure({ ...spec, labels: { ...spec.labels, expiresAtMs } }, signal);
-      return sandbox.exec({ ...foreground, timeoutMs: 60_000, argv: ['sleep', '60'] }, signal);
+      const sandbox = await provider.ensure({ ...spec, labels: { ...spec.labels, expiresAtMs } }, limit());
+      return sandbox.exec({ ...foreground, timeoutMs: 60_000, argv: ['sleep', '60'] }, limit());
     };
     await assert.rejects(run, { type: 'SandboxLost', loss: 'deadline', message: /DeadlineExceeded/ });
   });
 
   it('names the eviction of its Pod, as when its node is drained', async () => {
-    const sandbox = await provider.ensure(specOf('evicted'), signal);
-    const running = sandbox.exec({ ...foreground, timeoutMs: 60_000, argv: ['sleep', '60'] }, signal);
+    const sandbox = await provider.ensure(specOf('evicted'), limit());
+    const running = sandbox.exec({ ...foreground, timeoutMs: 60_000, argv: ['sleep', '60'] }, limit());
     const lost = assert.rejects(running, { type: 'SandboxLost', loss: 'evicted', message: /its Pod was evicted/ });
     await keep('evicted', ['temper.test/read']);
     const eviction = { metadata: { name: 'evicted', namespace } };
@@ -55,9 +56,9 @@ describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
   });
 
   it("counts the eviction of a Pod that passed its own limit of disk as the agent's doing", async () => {
-    const sandbox = await provider.ensure(specOf('full', { diskMb: 1 }), signal);
+    const sandbox = await provider.ensure(specOf('full', { diskMb: 1 }), limit());
     const argv = sh('for n in $(seq 1200); do head -c 1000000 /dev/zero >f$n; done; sleep 100');
-    const running = sandbox.exec({ ...foreground, timeoutMs: 120_000, argv }, signal);
+    const running = sandbox.exec({ ...foreground, timeoutMs: 120_000, argv }, limit());
     await assert.rejects(running, { type: 'SandboxLost', loss: 'out-of-disk', message: /Evicted/ });
   });
 
@@ -68,10 +69,10 @@ describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
     main.command = ['sh', '-c', 'exec tail -n 1 /dev/zero'];
     await core.createNamespacedPod({ namespace, body });
     const use = async (): Promise<void> => {
-      const sandbox = await provider.ensure(spec, signal);
+      const sandbox = await provider.ensure(spec, limit());
       // The cluster may be late to say what ended its container. Until then a command fails as one that was cut.
       for (;;) {
-        await sandbox.readFile('/etc/passwd', 10_000, signal).catch((error: unknown) => {
+        await sandbox.readFile('/etc/passwd', 10_000, limit()).catch((error: unknown) => {
           if (!(error instanceof SandboxFailure) || error.type !== 'SandboxUnavailable') throw error;
         });
       }
@@ -83,8 +84,8 @@ describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
   it('names a program whose version the image of programs lacks', async () => {
     const program = { name: 'temper-runtime', version: 'of-another-temper' };
     const mount = { source: '/nowhere', target: '/temper-runtime', readOnly: true, program } as const;
-    const older = provider.ensure(specOf('older', { mounts: [mount] }), signal).then(async (sandbox) => {
-      await sandbox.exec({ ...foreground, argv: ['true'] }, signal);
+    const older = provider.ensure(specOf('older', { mounts: [mount] }), limit()).then(async (sandbox) => {
+      await sandbox.exec({ ...foreground, argv: ['true'] }, limit());
     });
     const message =
       /temper-programs:test lacks the program .*temper-runtime-of-another-temper.*infra\/images\/programs.ts/;
@@ -92,7 +93,7 @@ describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
   });
 
   it('names an image whose name is invalid', async () => {
-    const nameless = provider.ensure(specOf('nameless', { image: 'No/Such_Name:1' }), signal);
+    const nameless = provider.ensure(specOf('nameless', { image: 'No/Such_Name:1' }), limit());
     await assert.rejects(nameless, { type: 'MissingImage', message: /No\/Such_Name:1/ });
   });
 
@@ -104,12 +105,12 @@ describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
       ['unanswered', 'localhost:1/no-such-image:1', 'ImageUnavailable', /could not pull the image localhost:1/],
     ] as const;
     const ofTasks = cases.map(([name, image, type, message]) => {
-      const pulled = provider.ensure(specOf(name, { image }), signal);
+      const pulled = provider.ensure(specOf(name, { image }), limit());
       return assert.rejects(pulled, { type, message }, name);
     });
     // The same for the image of programs is no fault of the task.
     const ofPrograms = cases.map(([name, programs]) => {
-      const without = open({ programs }).ensure(specOf(`${name}-programs`), signal);
+      const without = open({ programs }).ensure(specOf(`${name}-programs`), limit());
       const message = new RegExp(`image of programs ${programs}; correct TEMPER_KUBERNETES_PROGRAMS`);
       return assert.rejects(without, { type: 'SandboxUnavailable', message }, name);
     });
@@ -117,7 +118,7 @@ describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
     const image = `${served.address}/silent/image:1`;
     const reports: ImageProgress[] = [];
     const report = (progress: ImageProgress) => reports.push(progress);
-    const slow = open({ scheduleSec: 15 }).ensure({ ...specOf('slow', { image }), report }, signal);
+    const slow = open({ scheduleSec: 15 }).ensure({ ...specOf('slow', { image }), report }, limit());
     const message = /^node .* did not start the Pod of sandbox slow within 15 s, and still pulls .*silent\/image:1/;
     await Promise.all([...ofTasks, ...ofPrograms, assert.rejects(slow, { type: 'ImageUnavailable', message })]);
     assert.partialDeepStrictEqual(reports.at(-1), { image, doing: 'pulling' });
@@ -128,9 +129,9 @@ describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
     const { items } = await core.listNode();
     const memoryMb = Math.floor(Number.parseInt(items[0]?.status?.allocatable?.memory ?? '', 10) / 1024 / 2) + 1;
     const reserving = open({ requests: 1 });
-    const sandbox = await reserving.ensure(specOf('preempted', { cpus: 0.1, memoryMb }), signal);
+    const sandbox = await reserving.ensure(specOf('preempted', { cpus: 0.1, memoryMb }), limit());
     await keep('preempted', ['temper.test/read']);
-    const running = sandbox.exec({ ...foreground, timeoutMs: 120_000, argv: ['sleep', '100'] }, signal);
+    const running = sandbox.exec({ ...foreground, timeoutMs: 120_000, argv: ['sleep', '100'] }, limit());
     const lost = assert
       .rejects(running, { type: 'SandboxLost', loss: 'preempted' })
       .finally(() => keep('preempted', []));
@@ -148,7 +149,7 @@ describe('a failure of a kubernetes sandbox', { concurrency: 8 }, async () => {
   it('says that no node has room', async () => {
     const reports: ImageProgress[] = [];
     const order = { ...specOf('huge', { memoryMb: 1_000_000 }), report: (one: ImageProgress) => reports.push(one) };
-    const waiting = open({ scheduleSec: 3, requests: 1 }).ensure(order, signal);
+    const waiting = open({ scheduleSec: 3, requests: 1 }).ensure(order, limit());
     await assert.rejects(waiting, { type: 'SandboxUnavailable', message: /Insufficient memory/ });
     const [report] = reports;
     assert.partialDeepStrictEqual(report, { image: taskImage, doing: 'waiting for a node' });

@@ -10,7 +10,8 @@ import { fillSegments, python } from '../../../helpers/sandbox/fill-memory.ts';
 import { until } from '../../../helpers/until.ts';
 import { foreground, sh } from '../contract.ts';
 
-const signal = AbortSignal.timeout(300_000);
+/** The limit of one call. */
+const limit = (): AbortSignal => AbortSignal.timeout(300_000);
 const minute = { timeoutMs: 60_000 };
 const stageAttempts = 6;
 
@@ -52,20 +53,20 @@ describe('a kubernetes sandbox whose agent fills its memory', { concurrency: 3 }
     const labels = { stack, run: 'run', rollout: name, epoch: 1, purpose: 'agent', expiresAtMs } as const;
     const limits = { cpus: 1, memoryMb: 128, diskMb: 64, pids: 64 };
     const spec: SandboxSpec = { name, image: taskImage, labels, ...limits, workdir: '/workspace', mounts: [] };
-    return by.ensure(spec, signal);
+    return by.ensure(spec, limit());
   };
   const podsOf = async (rollout: string): Promise<number> => {
     const labelSelector = `temper.rollout=${rollout}`;
     return (await core.listNamespacedPod({ namespace, labelSelector })).items.length;
   };
   const start = (sandbox: Sandbox, script: string) =>
-    sandbox.start({ key: 'agent', argv: sh(script), env: {}, account: 'agent' }, signal);
+    sandbox.start({ key: 'agent', argv: sh(script), env: {}, account: 'agent' }, limit());
   /** Uses a sandbox as the stages from an agent's start on do. */
   const use = async (sandbox: Sandbox): Promise<void> => {
-    await stage(async () => void (await sandbox.wait('agent', minute, signal)));
+    await stage(async () => void (await sandbox.wait('agent', minute, limit())));
     await stage(() => sandbox.killProcesses('agent'));
     await stage(async () => {
-      const { entries } = (await sandbox.changes?.read([], signal)) ?? assert.fail();
+      const { entries } = (await sandbox.changes?.read([], limit())) ?? assert.fail();
       for await (const { content } of entries()) await drain(content);
     });
   };
@@ -78,7 +79,7 @@ describe('a kubernetes sandbox whose agent fills its memory', { concurrency: 3 }
   for (const [attack, script] of Object.entries(attacks)) {
     it(`counts an agent that ${attack} as having ended its sandbox, and keeps no witness`, async () => {
       const sandbox = await make(attack.replaceAll(' ', '-'));
-      await sandbox.changes?.note(signal);
+      await sandbox.changes?.note(limit());
       await start(sandbox, script);
       await assert.rejects(use(sandbox), wasEndedInside);
       await until(async () => (await podsOf(sandbox.name)) === 1);
@@ -91,7 +92,7 @@ describe('a kubernetes sandbox whose agent fills its memory', { concurrency: 3 }
     await core.createNamespacedResourceQuota({ namespace: tight, body: { metadata: { name: 'pods' }, spec } });
     const inTight = openIn(tight);
     const [sandbox] = await Promise.all([make('fills', inTight), make('neighbour', inTight)]);
-    await sandbox.changes?.note(signal);
+    await sandbox.changes?.note(limit());
     await start(sandbox, fillSegments);
     await assert.rejects(use(sandbox), wasEndedInside);
     assert.equal((await core.listNamespacedPod({ namespace: tight })).items.length, 2);
@@ -101,7 +102,7 @@ describe('a kubernetes sandbox whose agent fills its memory', { concurrency: 3 }
     const sandbox = await make('scores');
     for (const account of ['agent', 'grader'] as const) {
       const argv = sh('cat /proc/self/oom_score_adj');
-      assert.equal(String((await sandbox.exec({ ...foreground, account, argv }, signal)).stdout), '1000\n');
+      assert.equal(String((await sandbox.exec({ ...foreground, account, argv }, limit())).stdout), '1000\n');
     }
   });
 });

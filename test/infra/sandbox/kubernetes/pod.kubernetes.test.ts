@@ -9,13 +9,14 @@ import { openTestSandboxes } from '../../../helpers/kubernetes/sandboxes.ts';
 import { until } from '../../../helpers/until.ts';
 import { foreground, sh } from '../contract.ts';
 
-const signal = AbortSignal.timeout(300_000);
+/** The limit of one call. */
+const limit = (): AbortSignal => AbortSignal.timeout(300_000);
 
 describe('a kubernetes sandbox, seen from the cluster', { concurrency: 4 }, async () => {
   const { namespace, settings, open, specOf } = await openTestSandboxes('pods');
   const { core, config } = openTestCluster();
   const provider = open();
-  const make = (name: string, changes?: Partial<SandboxSpec>) => provider.ensure(specOf(name, changes), signal);
+  const make = (name: string, changes?: Partial<SandboxSpec>) => provider.ensure(specOf(name, changes), limit());
 
   it('has no network, no account of the cluster, no capabilities and no way to gain privileges', async () => {
     const sandbox = await make('sealed');
@@ -28,7 +29,7 @@ describe('a kubernetes sandbox, seen from the cluster', { concurrency: 4 }, asyn
     await until(async () => (await core.readNamespacedPod({ namespace, name: 'open' })).status?.phase === 'Succeeded');
     const script = `id -u; grep -E "CapEff|CapBnd|NoNewPrivs|Seccomp:" /proc/self/status; ls /var/run/secrets; env; python3 -c '${connect}'`;
     for (const account of ['agent', 'grader'] as const) {
-      const { exitCode, stdout } = await sandbox.exec({ ...foreground, account, argv: sh(script) }, signal);
+      const { exitCode, stdout } = await sandbox.exec({ ...foreground, account, argv: sh(script) }, limit());
       const text = String(stdout);
       assert.notEqual(exitCode, 0, 'it reached the API server');
       assert.match(text, /CapEff:\s+0+\nCapBnd:\s+0+\nNoNewPrivs:\s+1\nSeccomp:\s+2/);
@@ -48,7 +49,7 @@ describe('a kubernetes sandbox, seen from the cluster', { concurrency: 4 }, asyn
     const sandbox = await make('hosts', { hosts });
     const script =
       'for name in here.test Here.test near.test away.test; do getent hosts $name; done; getent hosts no.test || echo none';
-    const { stdout } = await sandbox.exec({ ...foreground, account: 'agent', argv: sh(script) }, signal);
+    const { stdout } = await sandbox.exec({ ...foreground, account: 'agent', argv: sh(script) }, limit());
     const addresses = String(stdout)
       .trim()
       .split('\n')
@@ -76,7 +77,7 @@ describe('a kubernetes sandbox, seen from the cluster', { concurrency: 4 }, asyn
       ];
       const sandbox = await make(name, { ...rights, tmpfs, sharedMemoryMb: 128 });
       const run = async (account: 'agent' | 'grader', script: string): Promise<string> => {
-        const { stdout, stderr } = await sandbox.exec({ ...foreground, account, argv: sh(script) }, signal);
+        const { stdout, stderr } = await sandbox.exec({ ...foreground, account, argv: sh(script) }, limit());
         return `${stdout}${stderr}`;
       };
       const found =
@@ -103,7 +104,7 @@ describe('a kubernetes sandbox, seen from the cluster', { concurrency: 4 }, asyn
     // It opens the cluster, and begins the watch.
     assert.equal(await counted.remove('never'), false);
     process.env.KUBECONFIG = KUBECONFIG;
-    await counted.ensure(specOf('watched'), signal);
+    await counted.ensure(specOf('watched'), limit());
     assert.equal(await counted.remove('watched'), true);
     const reads = proxy.requests.filter(({ method, path }) => method === 'GET' && path.endsWith('/pods/watched'));
     // One finds the Pod to be removed, one sees that it is gone, and the others look after seconds without news.
@@ -114,21 +115,21 @@ describe('a kubernetes sandbox, seen from the cluster', { concurrency: 4 }, asyn
 
   it('continues after its connection was cut, and fails a command that the cut interrupted', async () => {
     const cut = createKubernetesProvider(settings);
-    const sandbox = await cut.ensure(specOf('cut'), signal);
+    const sandbox = await cut.ensure(specOf('cut'), limit());
     await sandbox.start(
       { key: 'job', argv: sh('until [ -e go ]; do sleep 0.1; done; exit 4'), env: {}, account: 'agent' },
-      signal,
+      limit(),
     );
-    const interrupted = sandbox.exec({ ...foreground, argv: sh('touch on; sleep 60') }, signal);
-    const waiting = sandbox.wait('job', { timeoutMs: 60_000 }, signal);
+    const interrupted = sandbox.exec({ ...foreground, argv: sh('touch on; sleep 60') }, limit());
+    const waiting = sandbox.wait('job', { timeoutMs: 60_000 }, limit());
     const other = createKubernetesProvider(settings);
     const watcher = await other.attach('cut');
     const isOn = sh('until [ -e on ]; do sleep 0.1; done');
-    assert.equal((await watcher?.exec({ ...foreground, argv: isOn }, signal))?.exitCode, 0);
+    assert.equal((await watcher?.exec({ ...foreground, argv: isOn }, limit()))?.exitCode, 0);
     const failed = assert.rejects(interrupted, { type: 'SandboxUnavailable', message: /connection.*cut/ });
     await cut.close();
     await failed;
-    await watcher?.exec({ ...foreground, argv: ['touch', 'go'] }, signal);
+    await watcher?.exec({ ...foreground, argv: ['touch', 'go'] }, limit());
     assert.deepEqual(await waiting, { state: 'exited', exitCode: 4 });
     await other.close();
     await cut.close();

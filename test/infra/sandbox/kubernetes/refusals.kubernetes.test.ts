@@ -11,7 +11,8 @@ import { openTestSandboxes } from '../../../helpers/kubernetes/sandboxes.ts';
 import { until } from '../../../helpers/until.ts';
 
 const noFiles = { tree: new Map(), at: '/workspace', owner: 'agent' } as const;
-const signal = AbortSignal.timeout(300_000);
+/** The limit of one call. */
+const limit = (): AbortSignal => AbortSignal.timeout(300_000);
 
 describe('a cluster that refuses sandboxes', { concurrency: 8 }, async () => {
   const { core, config } = openTestCluster();
@@ -59,14 +60,14 @@ describe('a cluster that refuses sandboxes', { concurrency: 8 }, async () => {
   it('names what an account lacks, at the start and at the stage that needs it', async () => {
     assert.equal(withoutExec.description.ready, false);
     assert.match(withoutExec.description.summary, /lacks the rights create pods\/exec;/);
-    const silent = withoutExec.limited.ensure(specOf('silent', { files: [noFiles] }), signal);
+    const silent = withoutExec.limited.ensure(specOf('silent', { files: [noFiles] }), limit());
     await assert.rejects(silent, { type: 'SandboxUnavailable', message: /rights `get` and `create` on `pods\/exec`/ });
     assert.equal(withoutCreate.description.ready, false);
     assert.match(
       withoutCreate.description.summary,
       /lacks the rights watch pods, create pods, delete pods, get pods\/exec/,
     );
-    const unmade = withoutCreate.limited.ensure(specOf('unmade'), signal);
+    const unmade = withoutCreate.limited.ensure(specOf('unmade'), limit());
     await assert.rejects(unmade, {
       type: 'SandboxUnavailable',
       message: /lacks a right.*cannot create resource "pods"/,
@@ -80,7 +81,7 @@ describe('a cluster that refuses sandboxes', { concurrency: 8 }, async () => {
     assert.partialDeepStrictEqual(refused.description, { ready: false });
     assert.equal(refused.description.mayComeUp, undefined);
     assert.match(refused.description.summary, message);
-    const unmade = refused.limited.ensure(specOf('of-nobody'), signal);
+    const unmade = refused.limited.ensure(specOf('of-nobody'), limit());
     await assert.rejects(unmade, { type: 'SandboxUnavailable', message });
   });
 
@@ -103,7 +104,7 @@ describe('a cluster that refuses sandboxes', { concurrency: 8 }, async () => {
       namespace: small,
       body: { metadata: { name: 'small' }, spec: { limits } },
     });
-    const large = open({ namespace: small }).ensure(specOf('large'), signal);
+    const large = open({ namespace: small }).ensure(specOf('large'), limit());
     const tooLarge = message(small, 'maximum cpu usage per Container is 100m');
     await assert.rejects(large, { type: 'SandboxUnavailable', message: tooLarge });
 
@@ -124,7 +125,7 @@ describe('a cluster that refuses sandboxes', { concurrency: 8 }, async () => {
     await until(async () => !(await denied.describe()).ready);
     const noPods = message(ruled, 'no Pods here');
     assert.match((await denied.describe()).summary, noPods);
-    await assert.rejects(denied.ensure(specOf('denied'), signal), { type: 'SandboxUnavailable', message: noPods });
+    await assert.rejects(denied.ensure(specOf('denied'), limit()), { type: 'SandboxUnavailable', message: noPods });
 
     assert.match(ofWebhook.description.summary, message(namespace, 'webhook "rules.test" denied the request'));
   });
@@ -142,13 +143,13 @@ describe('a cluster that refuses sandboxes', { concurrency: 8 }, async () => {
     const body = { metadata: { name }, spec };
     await config.makeApiClient(NetworkingV1Api).createNamespacedNetworkPolicy({ namespace, body });
     const exposed = createKubernetesProvider({ stack: 'open', namespace, programs: programsImage });
-    await assert.rejects(exposed.ensure(specOf('exposed'), signal), {
+    await assert.rejects(exposed.ensure(specOf('exposed'), limit()), {
       type: 'SandboxUnavailable',
       message: /expected the NetworkPolicy temper-open .* to deny all traffic, but it was changed; delete it/,
     });
     await exposed.close();
     const nowhere = open({ scheduleSec: 3, nodeSelector: { 'temper.test/lacks': 'it' } });
-    await assert.rejects(nowhere.ensure(specOf('selective'), signal), {
+    await assert.rejects(nowhere.ensure(specOf('selective'), limit()), {
       type: 'SandboxUnavailable',
       message: /did not run within 3 s; add nodes, .*node affinity\/selector/,
     });
@@ -161,13 +162,13 @@ describe('a cluster that refuses sandboxes', { concurrency: 8 }, async () => {
       const { status } = await core.readNamespacedResourceQuota({ namespace: full, name: 'none' });
       return status?.hard?.pods === '0';
     });
-    const refused = open({ namespace: full }).ensure(specOf('one-too-many'), signal);
+    const refused = open({ namespace: full }).ensure(specOf('one-too-many'), limit());
     await assert.rejects(refused, { type: 'SandboxUnavailable', message: /quota of namespace .* is used up/ });
   });
 
   it('names the Pod Security that forbids its Pods, and a namespace that does not exist', async () => {
     const strict = open({ namespace: restricted });
-    await assert.rejects(strict.ensure(specOf('forbidden'), signal), {
+    await assert.rejects(strict.ensure(specOf('forbidden'), limit()), {
       type: 'SandboxUnavailable',
       message: /Pod Security.*baseline/,
     });
@@ -175,7 +176,7 @@ describe('a cluster that refuses sandboxes', { concurrency: 8 }, async () => {
     assert.deepEqual([ready, mayComeUp], [false, undefined]);
     assert.match(summary, /Pod Security of namespace .* forbids sandboxes/);
     const nowhere = open({ namespace: 'no-such-namespace' });
-    await assert.rejects(nowhere.ensure(specOf('nowhere'), signal), {
+    await assert.rejects(nowhere.ensure(specOf('nowhere'), limit()), {
       type: 'SandboxUnavailable',
       message: /no-such-namespace.*does not exist/,
     });
@@ -185,7 +186,7 @@ describe('a cluster that refuses sandboxes', { concurrency: 8 }, async () => {
   it('names a RuntimeClass that the cluster lacks, also before the first sandbox', async () => {
     const kata = open({ runtimeClass: 'no-such-runtime' });
     const message = /no such RuntimeClass.*TEMPER_KUBERNETES_RUNTIME_CLASS/;
-    await assert.rejects(kata.ensure(specOf('kata'), signal), { type: 'SandboxUnavailable', message });
+    await assert.rejects(kata.ensure(specOf('kata'), limit()), { type: 'SandboxUnavailable', message });
     assert.match((await kata.describe()).summary, message);
     assert.equal((await provider.describe()).ready, true);
   });

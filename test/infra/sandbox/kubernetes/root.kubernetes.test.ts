@@ -9,7 +9,8 @@ import { openTestSandboxes } from '../../../helpers/kubernetes/sandboxes.ts';
 import { until } from '../../../helpers/until.ts';
 import { foreground, sh } from '../contract.ts';
 
-const signal = AbortSignal.timeout(300_000);
+/** The limit of one call. */
+const limit = (): AbortSignal => AbortSignal.timeout(300_000);
 const minute = { timeoutMs: 60_000 };
 
 /** Throws every failure but a connection that was cut: a stage is repeated then, until the cluster says why. */
@@ -26,29 +27,29 @@ describe('a kubernetes sandbox whose agent is root', { concurrency: 4 }, async (
   const { namespace, settings, open, specOf } = await openTestSandboxes('root');
   const { core } = openTestCluster();
   const provider = open();
-  const make = (name: string): Promise<Sandbox> => provider.ensure(specOf(name, { root: true }), signal);
+  const make = (name: string): Promise<Sandbox> => provider.ensure(specOf(name, { root: true }), limit());
   const start = (sandbox: Sandbox, script: string) =>
-    sandbox.start({ key: 'agent', argv: sh(script), env: {}, account: 'agent' }, signal);
+    sandbox.start({ key: 'agent', argv: sh(script), env: {}, account: 'agent' }, limit());
 
   it('has the rights of root in a container and none beyond, within the level baseline', async () => {
     const sandbox = await make('rights');
     const asRoot = 'id -u; touch /etc/a && chown daemon /etc/a && stat -c %U /etc/a; echo $HOME';
     for (const account of ['agent', 'grader'] as const) {
-      const { stdout } = await sandbox.exec({ ...foreground, account, argv: sh(asRoot) }, signal);
+      const { stdout } = await sandbox.exec({ ...foreground, account, argv: sh(asRoot) }, limit());
       assert.equal(String(stdout), '0\ndaemon\n/root\n');
     }
     const beyond = 'mknod /tmp/d b 8 0; mount -t tmpfs none /mnt; chroot / unshare -m true; date -s 2001-01-01';
-    const { stdout, stderr } = await sandbox.exec({ ...foreground, argv: sh(beyond) }, signal);
+    const { stdout, stderr } = await sandbox.exec({ ...foreground, argv: sh(beyond) }, limit());
     assert.equal(String(stderr).match(/not permitted|denied/gi)?.length, 4, `${stdout} ${stderr}`);
     const rights = sh('grep -E "CapBnd|CapEff|NoNewPrivs" /proc/self/status');
-    const status = String((await sandbox.exec({ ...foreground, argv: rights }, signal)).stdout);
+    const status = String((await sandbox.exec({ ...foreground, argv: rights }, limit())).stdout);
     assert.match(status, /CapEff:\s+(\w+)\nCapBnd:\s+\1\nNoNewPrivs:\s+1/);
     const pod = await core.readNamespacedPod({ namespace, name: 'rights' });
     assert.equal(pod.spec?.containers[0]?.securityContext?.allowPrivilegeEscalation, false);
     // Another process finds the same accounts.
     const other = createKubernetesProvider(settings);
     const found = await other.attach(sandbox.name);
-    assert.equal(String((await found?.exec({ ...foreground, argv: sh('id -u') }, signal))?.stdout), '0\n');
+    assert.equal(String((await found?.exec({ ...foreground, argv: sh('id -u') }, limit()))?.stdout), '0\n');
     await other.close();
   });
 
@@ -68,9 +69,9 @@ describe('a kubernetes sandbox whose agent is root', { concurrency: 4 }, async (
       for n in 1 2 3; do (setsid sh -c 'sleep 0.1' &); done; sleep 1; grep -l "^State:.Z" /proc/[0-9]*/status
       cp /bin/false /bin/sleep; rm -rf /temper-programs; mv /temper-programs /x; rm -rf /temper-programs/*
       echo over; grep SigCgt /proc/1/status`;
-    const result = await sandbox.exec({ ...foreground, timeoutMs: 60_000, argv: sh(attack) }, signal);
+    const result = await sandbox.exec({ ...foreground, timeoutMs: 60_000, argv: sh(attack) }, limit());
     assert.equal(String(result.stdout), 'began\nover\nSigCgt:\t0000000000000000\n');
-    assert.equal((await sandbox.exec({ ...foreground, argv: ['true'] }, signal)).exitCode, 0);
+    assert.equal((await sandbox.exec({ ...foreground, argv: ['true'] }, limit())).exitCode, 0);
   });
 
   it('ends what the agent left, under whatever account, and keeps its own records', async () => {
@@ -78,11 +79,11 @@ describe('a kubernetes sandbox whose agent is root', { concurrency: 4 }, async (
     const leave =
       'echo said; for u in 0 1 65534; do setsid setpriv --reuid=$u --clear-groups sleep 321 >/dev/null 2>&1 & done';
     await start(sandbox, leave);
-    assert.equal((await sandbox.wait('agent', minute, signal)).state, 'exited');
+    assert.equal((await sandbox.wait('agent', minute, limit())).state, 'exited');
     const count = sh('cat /proc/[0-9]*/cmdline | tr "\\0" " " | grep -o "sleep 3[2]1" | wc -l');
-    await until(async () => String((await sandbox.exec({ ...foreground, argv: count }, signal)).stdout) === '3\n');
+    await until(async () => String((await sandbox.exec({ ...foreground, argv: count }, limit())).stdout) === '3\n');
     await sandbox.killProcesses('agent');
-    assert.equal(String((await sandbox.exec({ ...foreground, argv: count }, signal)).stdout), '0\n');
+    assert.equal(String((await sandbox.exec({ ...foreground, argv: count }, limit())).stdout), '0\n');
     assert.equal(String((await sandbox.readLog('agent', { fromByte: 0, maxBytes: 100 })).bytes), 'said\n');
   });
 
@@ -100,8 +101,8 @@ describe('a kubernetes sandbox whose agent is root', { concurrency: 4 }, async (
       const use = async (): Promise<void> => {
         // What the attack does not reach at once, it reaches at the next call.
         for (const endMs = Date.now() + 120_000; Date.now() < endMs; ) {
-          await sandbox.wait('agent', { timeoutMs: 100 }, signal).catch(unlessCut);
-          await sandbox.exec({ ...foreground, argv: ['true'] }, signal).catch(unlessCut);
+          await sandbox.wait('agent', { timeoutMs: 100 }, limit()).catch(unlessCut);
+          await sandbox.exec({ ...foreground, argv: ['true'] }, limit()).catch(unlessCut);
         }
       };
       await assert.rejects(blamingBrokenPrograms(sandbox, use), wasEndedInside);

@@ -20,7 +20,8 @@ import { until } from '../../../../helpers/until.ts';
 const base = 'temper-tasks:bookworm';
 const stack = `images-${process.pid}`;
 const docker = new Docker();
-const signal = AbortSignal.timeout(600_000);
+/** The limit of one call. */
+const limit = (): AbortSignal => AbortSignal.timeout(600_000);
 const made = new Set<string>();
 const open = (limits: Partial<DockerSettings> = {}) => createDockerProvider({ stack, ...limits });
 const provider = open();
@@ -32,7 +33,7 @@ const request = (lines: string, { timeoutSec = 120, files = {} } = {}) => {
   return { task: 'some-task', image: builtImageName(source), source };
 };
 type Request = Parameters<typeof provider.prepare>[0];
-async function prepare(asked: Request, from = provider, ending = signal) {
+async function prepare(asked: Request, from = provider, ending = limit()) {
   const seen: ImageProgress[] = [];
   const image = await from.prepare(asked, (progress) => seen.push(progress), ending);
   made.add(image);
@@ -215,7 +216,7 @@ describe('an image from a registry', () => {
         }
       };
       made.add(image);
-      await createDockerProvider({ stack, uses }).prepare(named(image), report, signal);
+      await createDockerProvider({ stack, uses }).prepare(named(image), report, limit());
       assert.equal(forgets.length, 1);
       assert.deepEqual(
         (await uses.list()).map((use) => use.image),
