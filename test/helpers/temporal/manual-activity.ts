@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { defaultPayloadConverter } from '@temporalio/common';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { until } from '../until.ts';
+import { nextTask } from './manual-worker.ts';
 import type { TestServer } from './temporal.ts';
 
 /** Values of `temporal.api.enums.v1.CommandType`. */
@@ -11,7 +12,6 @@ const requestCancel = 2;
 const ends: Readonly<Record<number, string>> = { 12: 'completed', 13: 'failed', 14: 'timed out', 16: 'cancelled' };
 /** A value of `temporal.api.enums.v1.PendingActivityState`. */
 const startedState = 2;
-const pollMs = 20_000;
 const endMs = 120_000;
 
 export interface ActivityToRun {
@@ -53,12 +53,7 @@ export async function startActivity(server: TestServer, activity: ActivityToRun)
   const workflowId = `activity-${randomUUID()}`;
   const handle = await client.workflow.start('manual', { workflowId, taskQueue: workflowId });
   const answer = async (command: object): Promise<void> => {
-    const taskQueue = { name: workflowId };
-    const poll = () => service.pollWorkflowTaskQueue({ namespace, taskQueue });
-    const { taskToken } = await until(async () => {
-      const task = await connection.withDeadline(Date.now() + pollMs, poll);
-      return task.taskToken.length > 0 && task;
-    });
+    const { taskToken } = await nextTask(server, workflowId);
     await service.respondWorkflowTaskCompleted({ namespace, taskToken, commands: [command] });
   };
   const events = async () => (await handle.fetchHistory()).events ?? [];

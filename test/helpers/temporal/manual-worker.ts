@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
+import { isGrpcDeadlineError } from '@temporalio/client';
 import { until } from '../until.ts';
 import type { TestServer } from './temporal.ts';
 
@@ -7,6 +8,24 @@ import type { TestServer } from './temporal.ts';
 const failWorkflow = 5;
 const continueAsNew = 10;
 const pollMs = 20_000;
+
+/** Takes the next task of a workflow that has its own task queue, with the name of its id. */
+export const nextTask = (
+  { connection, namespace }: Pick<TestServer, 'connection' | 'namespace'>,
+  workflowId: string,
+) => {
+  const poll = () => connection.workflowService.pollWorkflowTaskQueue({ namespace, taskQueue: { name: workflowId } });
+  return until(async () => {
+    const task = await connection.withDeadline(Date.now() + pollMs, poll).catch(unlessLate);
+    return task !== null && task.taskToken.length > 0 && task;
+  });
+};
+
+/** The server gives a task again that it gave to a poll whose caller had stopped to wait. */
+function unlessLate(error: unknown): null {
+  if (isGrpcDeadlineError(error)) return null;
+  throw error;
+}
 
 /**
  * Answers the next task of a workflow instead of a worker: with no command, with a failure of the workflow, or with
@@ -19,11 +38,7 @@ export async function answerTask(
 ): Promise<void> {
   const service = connection.workflowService;
   const taskQueue = { name: workflowId };
-  const poll = () => service.pollWorkflowTaskQueue({ namespace, taskQueue });
-  const { taskToken, workflowType } = await until(async () => {
-    const task = await connection.withDeadline(Date.now() + pollMs, poll);
-    return task.taskToken.length > 0 && task;
-  });
+  const { taskToken, workflowType } = await nextTask({ connection, namespace }, workflowId);
   const next = { workflowType: workflowType ?? null, taskQueue };
   const commands = {
     nothing: [],
