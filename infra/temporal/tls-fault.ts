@@ -9,9 +9,11 @@ export interface TlsTarget {
   readonly tls: Exclude<NativeConnectionOptions['tls'], undefined>;
 }
 
-const probeMs = 5_000;
-/** The time in which a server refuses the certificate of a client, which may be after the client's part of the handshake. */
-const refusalMs = 1_000;
+/**
+ * The longest silence of the server. It may refuse the certificate of a client after the client's part of the handshake, and a busy
+ * one takes its time; one that accepts speaks first.
+ */
+const silenceMs = 5_000;
 
 /**
  * Finds out, by a handshake of its own, what is wrong with the TLS of a connection: gRPC says only that there is none. Returns
@@ -61,13 +63,12 @@ function shakeHands(address: string, options: HandshakeOptions): Promise<Error |
       socket.destroy();
       resolve(error);
     };
-    socket.setTimeout(probeMs, () => end(secure ? null : new Error('no answer')));
+    socket.setTimeout(silenceMs, () => end(secure ? null : new Error('no answer')));
     socket.on('error', (error) => end(secure || isAlert(error) ? new Refused(reasonOf(error)) : error));
     socket.on('close', () => end(new (secure ? Refused : Error)('it closed the connection')));
     socket.on('data', () => end(null));
     socket.on('secureConnect', () => {
       secure = true;
-      socket.setTimeout(refusalMs);
     });
   } catch (error) {
     // The certificate or the key is no PEM, or they are not of one another.

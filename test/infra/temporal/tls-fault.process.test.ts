@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { type AddressInfo, createServer as createPlainServer, type Server } from 'node:net';
+import { type AddressInfo, createServer as createPlainServer, type Server, type Socket } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { createServer } from 'node:tls';
 import { findTlsFault, type TlsTarget } from '../../../infra/temporal/tls-fault.ts';
@@ -23,7 +23,8 @@ describe('the fault of a TLS connection', () => {
     other = undo.use(await createAuthority());
     const { certFile, keyFile } = authority.server;
     const files = { cert: await pem(certFile), key: await pem(keyFile), ca: await pem(authority.caFile) };
-    address = await listening(createServer({ ...files, requestCert: true, rejectUnauthorized: true }, ignoreErrors));
+    const strict = { ...files, requestCert: true, rejectUnauthorized: true };
+    address = await listening(createServer(strict, sendSettings));
   });
   after(() => undo.disposeAsync());
 
@@ -82,18 +83,13 @@ describe('the fault of a TLS connection', () => {
 
   it('is TLS on one side only', async () => {
     assert.match(String(await faultWith(false)), /speaks TLS: set TEMPORAL_TLS_SERVER_CA_CERT_PATH/);
-    // A plain server of HTTP/2 sends its settings first.
-    const settings = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]);
-    const plain = await listening(
-      createPlainServer((socket) => {
-        ignoreErrors(socket);
-        socket.write(settings);
-      }),
-    );
+    const plain = await listening(createPlainServer(sendSettings));
     assert.match(String(await findTlsFault({ address: plain, tls: true })), /does not speak TLS/);
   });
 });
 
-const ignoreErrors = (socket: { on(event: 'error', listener: () => void): unknown }): void => {
+/** Begins a connection as a server of HTTP/2 does. */
+function sendSettings(socket: Socket): void {
   socket.on('error', () => {});
-};
+  socket.write(Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]));
+}
