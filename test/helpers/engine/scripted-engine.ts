@@ -36,10 +36,12 @@ export interface ScriptedEngineOptions {
   readonly contextLength?: number | null;
   readonly chunk?: number;
   readonly delayMs?: number;
+  /** The event before the last ids of a reply. Default: none. */
+  readonly beforeLast?: Promise<unknown>;
 }
 
 export function createScriptedEngine(options: ScriptedEngineOptions): ScriptedEngine {
-  const { script, contextLength = 100_000, chunk = 3, delayMs = 0 } = options;
+  const { script, contextLength = 100_000, chunk = 3, delayMs = 0, beforeLast } = options;
   const requests: ScriptedRequest[] = [];
   let running = 0;
 
@@ -47,6 +49,7 @@ export function createScriptedEngine(options: ScriptedEngineOptions): ScriptedEn
     const ids = step.ids ?? [];
     for (let at = 0; at < ids.length; at += chunk) {
       if (delayMs > 0) await sleep(delayMs, undefined, { signal });
+      if (at + chunk >= ids.length) await beforeLast;
       const tokenIds = ids.slice(at, at + chunk);
       yield { tokenIds, logprobs: tokenIds.map((_, index) => -(at + index + 1) / 1000) };
     }
