@@ -19,7 +19,7 @@ export const runtime = {
   readOnly: true,
   program: { name: 'node', version: process.version },
 } as const;
-const longWait = { timeoutMs: 30_000 };
+const longWait = { timeoutMs: 120_000 };
 const untilGo = 'while [ ! -e go ]; do sleep 0.02; done';
 
 export function processContract(bench: Bench): void {
@@ -170,7 +170,7 @@ function detachedContract({ subject, stack, signal, make }: Bench): void {
 
   it('stops waiting at a timeout or an abort, and kills nothing', async () => {
     const sandbox = await make('waiting');
-    await sandbox.start({ ...agent, key: 'job', argv: ['sleep', '60'] }, signal);
+    await sandbox.start({ ...agent, key: 'job', argv: ['sleep', '600'] }, signal);
     assert.deepEqual(await sandbox.wait('job', { timeoutMs: 200 }, signal), { state: 'running' });
     await assert.rejects(sandbox.wait('job', longWait, AbortSignal.timeout(200)), { name: 'TimeoutError' });
     assert.deepEqual(await sandbox.status('job'), { state: 'running' });
@@ -183,7 +183,7 @@ function detachedContract({ subject, stack, signal, make }: Bench): void {
 
   it('reports a claimed process with neither result nor life as unknown, and never runs it again', async () => {
     const sandbox = await make('unknown');
-    await sandbox.start({ ...agent, key: 'job', argv: sh('echo ran >>ran; echo ready; sleep 60') }, signal);
+    await sandbox.start({ ...agent, key: 'job', argv: sh('echo ran >>ran; echo ready; sleep 600') }, signal);
     await logged(sandbox, 'job', 'ready\n');
     await subject.killRecorder(sandbox.name, 'job');
     const attached = await subject.open(stack).attach(sandbox.name);
@@ -221,7 +221,7 @@ function logContract({ signal, make }: Bench): void {
 
   it('keeps the head and tail of a flood that is ended', async () => {
     const sandbox = await make('flood-ended', { diskMb: 256 });
-    const argv = sh('echo the head; head -c 50000000 /dev/zero; echo the tail; touch said; exec sleep 60');
+    const argv = sh('echo the head; head -c 50000000 /dev/zero; echo the tail; touch said; exec sleep 600');
     await sandbox.start({ ...agent, key: 'job', argv }, signal);
     const said = { ...foreground, argv: sh('test -e said') };
     await until(async () => (await sandbox.exec(said, signal)).exitCode === 0);

@@ -59,7 +59,7 @@ export function streamContract({ subject, stack, provider, signal, make }: Bench
 
   it('leaves a detached process alone when a stream is lost, and opens another from another provider', async () => {
     const sandbox = await make('stream-again');
-    await sandbox.start({ key: 'job', account: 'agent', env: {}, argv: sh('sleep 60') }, signal);
+    await sandbox.start({ key: 'job', account: 'agent', env: {}, argv: sh('sleep 600') }, signal);
     const first = await open(sandbox, 'cat');
     first.destroy();
     const other = subject.open(stack);

@@ -49,7 +49,7 @@ describe('the watcher of many local sandboxes', () => {
       return sandbox;
     };
     sandboxes = await Promise.all(Array.from({ length: sandboxCount }, (_, index) => make(index)));
-    waits = sandboxes.map((sandbox) => sandbox.wait('job', { timeoutMs: 60_000 }, stop.signal));
+    waits = sandboxes.map((sandbox) => sandbox.wait('job', { timeoutMs: 600_000 }, stop.signal));
     for (const wait of waits) wait.catch(() => undefined);
   });
   after(async () => {
