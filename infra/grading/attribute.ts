@@ -6,7 +6,7 @@ import { solutionsAnswer } from './answer.ts';
 import { emptyDiff } from './capture/capture-diff.ts';
 import type { Evaluation, EvaluationHost } from './evaluation.ts';
 import type { Judged } from './judge-diff.ts';
-import { judgeInFreshSandbox } from './judge-in-fresh-sandbox.ts';
+import { judgeAgain } from './judge-in-fresh-sandbox.ts';
 import { askedHosts, unreachedHosts } from './tests/unreached.ts';
 
 /**
@@ -46,7 +46,7 @@ const solutionKey = ({ bundle, step = 1 }: Task): string => `${bundle.digest} ${
 async function judgeReference(host: EvaluationHost, input: Evaluation, signal: AbortSignal): Promise<Judged> {
   const diff = await emptyDiff(host.store, input.diff.baseCommit);
   const solved = { ...input, files: solutionsAnswer(input.files), diff, solve: true };
-  return judgeInFreshSandbox(host, withoutSnapshot(solved), signal);
+  return judgeAgain(host, withoutSnapshot(solved), signal);
 }
 
 /**
@@ -66,7 +66,7 @@ export async function attribute(
   const untouched =
     diff.patch.digest === input.diff.patch.digest
       ? invalidReward
-      : (await judgeInFreshSandbox(host, withoutSnapshot({ ...input, diff }), signal)).invalidReward;
+      : (await judgeAgain(host, withoutSnapshot({ ...input, diff }), signal)).invalidReward;
   if (untouched === null) return verdict;
   throw new TemperFailure(
     'InvalidReward',

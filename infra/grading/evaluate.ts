@@ -7,7 +7,7 @@ import { withAnswer } from './answer.ts';
 import { filesOfTests, taskOfTests } from './artifacts/test-image.ts';
 import { attribute, requireHosts } from './attribute.ts';
 import type { Evaluation, EvaluationHost, EvaluationTry } from './evaluation.ts';
-import { judgeInFreshSandbox } from './judge-in-fresh-sandbox.ts';
+import { judgeAgain, judgeInFreshSandbox } from './judge-in-fresh-sandbox.ts';
 import { verdictKey } from './verdict-cache.ts';
 
 /** Judges a diff in a fresh sandbox. The verdict depends on diff, task and image alone, so an evaluation may be repeated. */
@@ -44,5 +44,5 @@ const needsItsSandbox = (id: string): TemperFailure =>
 async function evaluateUncached(host: EvaluationHost, input: Evaluation, signal: AbortSignal): Promise<Verdict> {
   const judged = await judgeInFreshSandbox(host, input, signal);
   const isLasting = await requireHosts(host, input, judged, signal);
-  return attribute(host, input, isLasting ? judged : await judgeInFreshSandbox(host, input, signal), signal);
+  return attribute(host, input, isLasting ? judged : await judgeAgain(host, input, signal), signal);
 }

@@ -37,6 +37,8 @@ export interface EvaluationHost extends SandboxOwner {
     task: Task,
     where: { readonly sandbox: string; readonly channels: SandboxProvider['channels'] },
   ): Promise<TestNetwork | undefined>;
+  /** Reports a sandbox that could not be removed after its evaluation. It expires, and the reaper removes it. */
+  reportLeft(sandbox: string, error: unknown): void;
 }
 
 /** One activity attempt of an evaluation. */

@@ -5,6 +5,7 @@ import { evaluationMarginMs, preparationMs } from '../../workflows/contracts/sta
 import { ensureSandbox } from '../sandbox/ensure-sandbox.ts';
 import { SandboxFailure, wasEndedInside } from '../sandbox/failure.ts';
 import { mergeMounts } from '../sandbox/mount.ts';
+import type { SandboxProvider } from '../sandbox/sandbox.ts';
 import { sandboxSpec } from '../sandbox/sandbox-request.ts';
 import { withTimeLimit } from '../time-limit.ts';
 import { judgeArtifacts } from './artifacts/judge-artifacts.ts';
@@ -28,7 +29,7 @@ export async function judgeInFreshSandbox(
   const nameOf = (activityAttempt: number): string =>
     evaluationSandboxName(input.epoch, activityAttempt, input.task.step);
   // Earlier activity attempts may have left half-made sandboxes.
-  for (let earlier = 1; earlier < number; earlier += 1) await provider.remove(nameOf(earlier));
+  for (let earlier = 1; earlier < number; earlier += 1) await removeOrReport(host, provider, nameOf(earlier));
   const name = nameOf(number);
   const limitMs = timeoutMs + preparationMs;
   const late = new TemperFailure(
@@ -48,8 +49,31 @@ export async function judgeInFreshSandbox(
     return withNetwork({ verdict, invalidReward: null, missing: [] }, await network?.end());
   } finally {
     network?.close();
+    await removeOrReport(host, provider, name, network);
+  }
+}
+
+/**
+ * Judges once more within one activity attempt. Throws if the sandbox of the first time cannot be removed, since the new one
+ * has its name.
+ */
+export async function judgeAgain(host: EvaluationHost, input: Evaluation, signal: AbortSignal): Promise<Judged> {
+  await input.provider.remove(evaluationSandboxName(input.epoch, input.number, input.task.step));
+  return judgeInFreshSandbox(host, input, signal);
+}
+
+/** Removes a sandbox, or reports that it is left: its verdict counts, and another activity attempt has a sandbox of its own. */
+async function removeOrReport(
+  host: EvaluationHost,
+  provider: SandboxProvider,
+  name: string,
+  network?: TestNetwork,
+): Promise<void> {
+  try {
     await provider.remove(name);
     await network?.remove();
+  } catch (error) {
+    host.reportLeft(name, error);
   }
 }
 

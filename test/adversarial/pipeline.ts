@@ -51,8 +51,10 @@ export interface Evaluated {
 export interface Pipeline extends AsyncDisposable {
   readonly store: Store;
   run(task: HarborTask, agent: ScriptedAgent): Promise<Evaluated>;
-  /** Evaluates the agent's work as a host does, which may throw. */
-  evaluate(task: HarborTask, agent: ScriptedAgent): Promise<Verdict>;
+  /** Evaluates the agent's work as a host does in an activity attempt, the first by default, which may throw. */
+  evaluate(task: HarborTask, agent: ScriptedAgent, attempt?: number): Promise<Verdict>;
+  /** The sandboxes of evaluations that were reported as left behind. */
+  readonly left: readonly string[];
   /**
    * Evaluates the agent's work in its own sandbox; `again` as by a second attempt while the tests of the first one still run,
    * which wait for the file `testsMayEnd`.
@@ -169,7 +171,9 @@ export async function createPipeline(kind: SandboxKind, open = providers[kind]):
     evaluationMounts: async () => mounts,
     pathOf: () => path,
     testNetwork: async () => undefined,
+    reportLeft: (name) => left.push(name),
   };
+  const left: string[] = [];
   const opened = new Map<string, HarborTask>();
   /** Makes the task known to the host, and describes its evaluation. */
   const requestOf = async (files: HarborTask, diff: Diff) => {
@@ -184,7 +188,11 @@ export async function createPipeline(kind: SandboxKind, open = providers[kind]):
 
   return {
     store,
-    evaluate: async (task, agent) => evaluate(host, await requestOf(task, await produce(task, agent)), first, signal),
+    left,
+    async evaluate(task, agent, number = 1) {
+      const request = await requestOf(task, await produce(task, agent));
+      return evaluate(host, request, { ...first, number }, signal);
+    },
     run: async (task, agent) => judge(task, await produce(task, agent)),
     runInPlace: (task, agent, again = false) =>
       produceThen(task, agent, async (sandbox, diff) => {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Host } from '../../../activities/host/host.ts';
+import type { EvaluationHost } from '../../../infra/grading/evaluation.ts';
 import { prepareWorkspace } from '../../../infra/grading/workspace/prepare-workspace.ts';
 import { requireSuccess } from '../../../infra/grading/workspace/require-success.ts';
 import { prepareImage } from '../../../infra/sandbox/prepare-image.ts';
@@ -16,6 +17,15 @@ export interface SolvedIn {
 
 const lifetimeMs = 900_000;
 export const report = (): void => undefined;
+
+/** Returns the host of evaluations without a network, which fail if their sandbox cannot be removed. */
+export const offline = (host: Host): EvaluationHost => ({
+  ...host,
+  testNetwork: async () => undefined,
+  reportLeft: (_sandbox, error) => {
+    throw error;
+  },
+});
 
 /** Runs the reference solution of a task in a sandbox, as the oracle does, and then work in it. The sandbox is removed afterwards. */
 export async function afterSolution<Result>(

@@ -6,7 +6,7 @@ import type { SandboxKind, SandboxProvider } from '../../../infra/sandbox/sandbo
 import type { Diff } from '../../../workflows/contracts/diff.ts';
 import type { Task } from '../../../workflows/contracts/task.ts';
 import { each, perRun } from '../measure.ts';
-import { afterSolution, report } from './after-solution.ts';
+import { afterSolution, offline, report } from './after-solution.ts';
 import type { Clock } from './clock.ts';
 import { testsTime } from './timed-provider.ts';
 
@@ -95,8 +95,7 @@ async function judge({ host, kind }: Bench, solved: readonly Solved[], index: nu
   const { task, diff } = one;
   const timeoutMs = (task.evaluationTimeoutSec ?? 120) * 1000;
   const input = { epoch: { rollout: randomUUID(), epoch: 1 }, run: '', task, sandbox: kind, diff, timeoutMs };
-  const offline = { ...host, testNetwork: async () => undefined };
-  const verdict = await evaluate(offline, input, { number: 1, report }, signal);
+  const verdict = await evaluate(offline(host), input, { number: 1, report }, signal);
   if (verdict.value === 1) return;
   const log = Buffer.from(await host.store.get(verdict.log.digest))
     .toString('utf8')

@@ -7,7 +7,7 @@ import { keepSnapshot } from '../../../infra/grading/snapshot/keep-snapshot.ts';
 import type { SandboxProvider } from '../../../infra/sandbox/sandbox.ts';
 import type { Verdict } from '../../../workflows/contracts/verdict.ts';
 
-import { afterSolution, report, type SolvedIn } from './after-solution.ts';
+import { afterSolution, offline, report, type SolvedIn } from './after-solution.ts';
 import { median } from './cycle.ts';
 
 /** The ways in which tests get an agent's work. */
@@ -69,12 +69,11 @@ async function grade(
   const epoch = { rollout: randomUUID(), epoch: 1 };
   const { kind } = provider;
   const input = { epoch, run: '', task, sandbox: kind, diff, timeoutMs: 60_000 };
-  const offline = { ...host, testNetwork: async () => undefined };
   const tried = { number: 1, report };
   const verdict =
     way === 'same'
-      ? await evaluateInPlace(offline, { ...input, kind }, { ...tried, sandbox, secret }, signal)
-      : await evaluate(offline, { ...input, ...(snapshot !== undefined && { snapshot }) }, tried, signal);
+      ? await evaluateInPlace(offline(host), { ...input, kind }, { ...tried, sandbox, secret }, signal)
+      : await evaluate(offline(host), { ...input, ...(snapshot !== undefined && { snapshot }) }, tried, signal);
   requirePassed(way, verdict);
   return { captureMs: capturedAtMs - beganAtMs, gradeMs: performance.now() - capturedAtMs };
 }
