@@ -108,22 +108,19 @@ class ShellSandbox implements Sandbox {
     const over = new AbortController();
     let timedOut = false;
     const end = (): Promise<void> => this.#endMarked(account, mark);
-    const timer = delay(timeoutMs, undefined, { signal: AbortSignal.any([over.signal, signal]) }).then(
+    const ended = delay(timeoutMs, undefined, { signal: AbortSignal.any([over.signal, signal]) }).then(
       () => {
         timedOut = true;
         return end();
       },
       () => (signal.aborted ? end() : undefined),
     );
-    try {
-      const { exitCode, stdout, stderr, truncated } = await this.#shell.run(script, never);
-      signal.throwIfAborted();
-      const { limit: _limit, ...status } = exitStatus({ exitCode });
-      return { ...status, timedOut, stdout, stderr, truncated };
-    } finally {
-      over.abort();
-      await timer;
-    }
+    // A command that cannot be ended may never return.
+    const returned = Promise.race([this.#shell.run(script, never), rejectionOf(ended)]).finally(() => over.abort());
+    const [{ exitCode, stdout, stderr, truncated }] = await Promise.all([returned, ended]);
+    signal.throwIfAborted();
+    const { limit: _limit, ...status } = exitStatus({ exitCode });
+    return { ...status, timedOut, stdout, stderr, truncated };
   }
 
   openStream({ account, argv, cwd, env }: Command, signal: AbortSignal): Promise<Duplex> {
@@ -229,3 +226,9 @@ class ShellSandbox implements Sandbox {
     await this.#endMarked('grader', markOf(key));
   }
 }
+
+/** Returns a promise that only rejects, as the given one does. */
+const rejectionOf = (promise: Promise<unknown>): Promise<never> =>
+  new Promise((_resolve, reject) => {
+    promise.catch(reject);
+  });
