@@ -66,21 +66,21 @@ async function recordBetween(
   const [from, to] = [fromMs, toMs].map((ms) => new Date(ms).toISOString());
   const query = `WorkflowType IN (${recordedTypes}) AND CloseTime BETWEEN "${from}" AND "${to}"`;
   const recorded = await recordedRuns(objects, fromMs, toMs);
-  const limit = pLimit(concurrentReads);
-  const reads: Promise<z.output<typeof outcome>>[] = [];
+  const ended: Omit<z.output<typeof outcome>, 'digests'>[] = [];
   for await (const { workflowId, runId, closeTime } of client.workflow.list({ query })) {
     if (recorded.has(runId) || closeTime === undefined) continue;
-    const closedAtMs = closeTime.getTime();
-    reads.push(
-      limit(async () => {
-        signal.throwIfAborted();
-        const digests = await digestsInHistory(client, { workflowId, runId });
-        return { workflowId, runId, closedAtMs, digests: [...digests] };
-      }),
-    );
+    ended.push({ workflowId, runId, closedAtMs: closeTime.getTime() });
   }
+  // No history is read before the list is complete: a read that fails while nothing awaits it would end the process.
+  const limit = pLimit(concurrentReads);
+  const reads = ended.map((execution) =>
+    limit(async () => {
+      signal.throwIfAborted();
+      return { ...execution, digests: [...(await digestsInHistory(client, execution))] };
+    }),
+  );
   const byDay = Map.groupBy(await Promise.all(reads), ({ closedAtMs }) => dayKey(closedAtMs));
-  for (const [key, ended] of byDay) await appendTo(objects, key, ended);
+  for (const [key, outcomes] of byDay) await appendTo(objects, key, outcomes);
 }
 
 /** The run ids of the outcomes that are recorded for the days of this time. */
