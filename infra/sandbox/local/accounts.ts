@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { hashText } from '../../hash.ts';
 import { errorCode, SandboxFailure } from '../failure.ts';
@@ -47,8 +47,26 @@ export function leaseAccounts(directory: string): Accounts {
   throw new SandboxFailure('Internal', `all ${slots} uid leases in ${registry} are taken; remove sandboxes`);
 }
 
-export function releaseAccounts(accounts: Accounts): void {
-  if (accounts.slot !== undefined) rmSync(join(registry, String(accounts.slot)), { force: true });
+/** Extends the lease of a sandbox to another directory, to which it is about to be moved. */
+export function extendLease({ slot }: Accounts, { from, to }: { readonly from: string; readonly to: string }): void {
+  if (slot !== undefined && holdersOf(slot).includes(from)) appendFileSync(leaseOf(slot), `\n${to}`);
+}
+
+/** Ends the lease of the sandbox that lived at `directory`. A lease that another sandbox has by now stays. */
+export function releaseAccounts({ slot }: Accounts, directory: string): void {
+  if (slot !== undefined && holdersOf(slot).includes(directory)) rmSync(leaseOf(slot), { force: true });
+}
+
+const leaseOf = (slot: number): string => join(registry, String(slot));
+
+/** Returns the directories for which a lease was taken and extended; none if it is gone. */
+function holdersOf(slot: number): readonly string[] {
+  try {
+    return readFileSync(leaseOf(slot), 'utf8').split('\n');
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return [];
+    throw error;
+  }
 }
 
 function pairOf(uid: number): Accounts {
@@ -61,26 +79,21 @@ function sharedAccounts(): Accounts {
 }
 
 function take(slot: number, directory: string): boolean {
-  const lease = join(registry, String(slot));
   try {
-    writeFileSync(lease, directory, { flag: 'wx', mode: 0o600 });
+    writeFileSync(leaseOf(slot), directory, { flag: 'wx', mode: 0o600 });
     return true;
   } catch (error) {
     if (errorCode(error) !== 'EEXIST') throw error;
   }
-  if (!isLeftover(lease)) return false;
-  rmSync(lease, { force: true });
+  if (!isLeftover(slot)) return false;
+  rmSync(leaseOf(slot), { force: true });
   return take(slot, directory);
 }
 
-function isLeftover(lease: string): boolean {
-  try {
-    if (Date.now() - statSync(lease).mtimeMs < leaseGraceMs) return false;
-    return !exists(readFileSync(lease, 'utf8'));
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return true;
-    throw error;
-  }
+function isLeftover(slot: number): boolean {
+  const lease = statSync(leaseOf(slot), { throwIfNoEntry: false });
+  if (lease !== undefined && Date.now() - lease.mtimeMs < leaseGraceMs) return false;
+  return !holdersOf(slot).some(exists);
 }
 
 function exists(path: string): boolean {

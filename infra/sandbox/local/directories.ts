@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { errorCode, SandboxFailure } from '../failure.ts';
 import { requireName } from '../names.ts';
 import type { SandboxSpec } from '../sandbox.ts';
-import { leaseAccounts, releaseAccounts } from './accounts.ts';
+import { extendLease, leaseAccounts, releaseAccounts } from './accounts.ts';
 import { type ControlGroup, createGroup, removeGroup } from './control-group.ts';
 import { createLayout, readSandboxDirectory, type SandboxDirectory } from './layout.ts';
 import { removeTree } from './remove-tree.ts';
@@ -38,7 +38,7 @@ export async function createDirectory(home: string, spec: SandboxSpec): Promise<
     return readSandboxDirectory(path);
   } catch (error) {
     if (group) await removeGroup(group);
-    releaseAccounts(accounts);
+    releaseAccounts(accounts, path);
     await rm(staging, { recursive: true, force: true });
     const winner = findDirectory(path);
     if (winner && (errorCode(error) === 'ENOTEMPTY' || errorCode(error) === 'EEXIST')) return winner;
@@ -51,9 +51,13 @@ export async function createDirectory(home: string, spec: SandboxSpec): Promise<
  * no such directory or it is incomplete; the latter is then a leftover.
  */
 export function detachDirectory(home: string, name: string): SandboxDirectory | undefined {
+  const path = join(home, requireName(name));
   const gone = join(home, `.gone-${randomUUID()}`);
+  const found = findDirectory(path);
+  // Another sandbox must not get its uids before it is erased.
+  if (found) extendLease(found.accounts, { from: path, to: gone });
   try {
-    renameSync(join(home, requireName(name)), gone);
+    renameSync(path, gone);
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return undefined;
     throw error;
@@ -64,7 +68,7 @@ export function detachDirectory(home: string, name: string): SandboxDirectory | 
 export async function eraseDirectory(sandbox: SandboxDirectory): Promise<void> {
   await removeTree(sandbox.path);
   if (sandbox.group) await removeGroup(sandbox.group);
-  releaseAccounts(sandbox.accounts);
+  releaseAccounts(sandbox.accounts, sandbox.path);
 }
 
 export function listDirectories(home: string): readonly SandboxDirectory[] {

@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
+import { detachDirectory, findDirectory } from '../../../../infra/sandbox/local/directories.ts';
 import { createLocalProvider } from '../../../../infra/sandbox/local/provider.ts';
 import { until } from '../../../helpers/until.ts';
 
@@ -26,7 +27,8 @@ function startRoot(t: TestContext) {
   };
   /** Moves the clock, since the change time that gives a directory's age can't be set. */
   const later = () => t.mock.timers.enable({ apis: ['Date'], now: Date.now() + longAgoMs });
-  return { provider, make, leave, later };
+  const home = join(root, stack);
+  return { home, provider, make, leave, later };
 }
 
 const isAlive = (pid: number): boolean => existsSync(`/proc/${pid}`);
@@ -79,3 +81,24 @@ it('a partly erased sandbox is erased completely', async (t) => {
   await provider.clearLeftovers();
   assert.ok(!existsSync(directory));
 });
+
+const isRoot = process.getuid?.() === 0;
+it('a sandbox shares no uid with one that is still being erased', { skip: isRoot ? false : 'no uids' }, async (t) => {
+  const { home, provider, make, later } = startRoot(t);
+  const slotOf = (name: string) => findDirectory(join(home, name))?.accounts.slot;
+  await make('twice');
+  const old = detachDirectory(home, 'twice');
+  assert.ok(old?.accounts.slot !== undefined);
+  later();
+  await make('twice');
+  const slot = slotOf('twice');
+  assert.notEqual(slot, old.accounts.slot);
+
+  await provider.clearLeftovers();
+  assert.ok(!existsSync(old.path));
+  assert.deepEqual([old.accounts.slot, slot].map(isLeased), [false, true]);
+  await provider.remove('twice');
+  assert.equal(isLeased(slot), false);
+});
+
+const isLeased = (slot: number | undefined): boolean => existsSync(join('/run/temper/uids', String(slot)));
