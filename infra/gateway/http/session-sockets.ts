@@ -77,13 +77,15 @@ class SocketTable implements SessionSockets {
       names.filter((file) => file.endsWith(recordSuffix)).map((file) => file.slice(0, -recordSuffix.length)),
     );
     const directories = names.filter((file) => !file.endsWith(recordSuffix));
-    const ended = [...open, ...directories].filter((key) => !recorded.has(key));
+    const ended = new Set([...open, ...directories].filter((key) => !recorded.has(key)));
     const added = [...recorded].filter((key) => !this.#listening.has(key));
-    await attemptAll(new Set(ended), 'sockets of ended sessions', (key) => this.#removeUnrecorded(key));
-    await attemptAll(added, 'sockets of sessions', (key) => this.#openRecorded(key));
-    const now = Date.now();
-    const expired = [...this.#expiries].filter(([, expiresAt]) => now >= expiresAt);
-    await attemptAll(expired, 'sockets of expired sessions', ([key]) => this.#remove(key));
+    // A socket that cannot be removed or opened must not hinder those of other sessions.
+    const steps = [
+      () => attemptAll(ended, 'sockets of ended sessions', (key) => this.#removeUnrecorded(key)),
+      () => attemptAll(added, 'sockets of sessions', (key) => this.#openRecorded(key)),
+      () => this.#removeExpired(),
+    ];
+    await attemptAll(steps, 'the sockets of all sessions', (step) => step());
   }
 
   sessionOf(socket: Socket): string | null {
@@ -136,6 +138,12 @@ class SocketTable implements SessionSockets {
   /** Removes a directory that a gateway left behind when it was killed, unless its session was opened meanwhile. */
   async #removeUnrecorded(key: string): Promise<void> {
     if ((await this.#readRecord(key)) === null) await this.#remove(key);
+  }
+
+  async #removeExpired(): Promise<void> {
+    const now = Date.now();
+    const expired = [...this.#expiries].filter(([, expiresAt]) => now >= expiresAt);
+    await attemptAll(expired, 'sockets of expired sessions', ([key]) => this.#remove(key));
   }
 
   async #remove(key: string): Promise<void> {

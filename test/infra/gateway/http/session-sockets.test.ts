@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
-import { access, mkdir, readdir, writeFile } from 'node:fs/promises';
+import { access, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setImmediate as nextTick } from 'node:timers/promises';
+import { createSessionSockets } from '../../../../infra/gateway/http/session-sockets.ts';
 import { limits } from '../../../../infra/gateway/limits.ts';
 import { directoryNameOf, directoryToMount, socketOf } from '../../../../infra/gateway/sockets.ts';
 import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
@@ -79,6 +81,22 @@ describe("a session's own socket", () => {
     await other.control.seal('a.1');
     await until(async () => !(await exists(ownSocket(gateway, 'a.1'))));
     assert.deepEqual(await readdir(gateway.options.sockets.sessions), []);
+  });
+});
+
+describe('the sockets of all sessions', () => {
+  it('are removed when they expire, also while the record of another session cannot be read', async () => {
+    const root = await mkdtemp(join(tmpdir(), 'temper-session-sockets-'));
+    const sockets = createSessionSockets({ root, name: 'gateway', onConnection: () => {}, onError: () => {} });
+    try {
+      await writeFile(join(root, 'broken.json'), 'no record');
+      await sockets.open('over.1', Date.now() - 1);
+      await assert.rejects(sockets.synchronise(), /expected sockets of sessions, got 1 failures/);
+      assert.deepEqual(await readdir(root), ['broken.json']);
+    } finally {
+      await sockets.close();
+      await rm(root, { recursive: true });
+    }
   });
 });
 
