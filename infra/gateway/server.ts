@@ -72,7 +72,8 @@ export type GatewayEvent =
     }
   | { readonly kind: 'host-tool-failed'; readonly session: string; readonly tool: string; readonly cause: unknown }
   | { readonly kind: FailedTask; readonly cause: unknown }
-  | { readonly kind: 'socket-failed'; readonly session: string; readonly cause: unknown }
+  /** The socket of a session, or null for one that all sessions share. */
+  | { readonly kind: 'socket-failed'; readonly session: string | null; readonly cause: unknown }
   /** Logged at the start, when the model's template does not keep earlier text before such a turn. */
   | {
       readonly kind: 'template-forks';
@@ -138,10 +139,11 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   await mkdir(sockets.agents, { recursive: true, mode: 0o755 });
   await mkdir(sockets.control, { recursive: true, mode: 0o700 });
   await chmod(sockets.control, 0o700);
-  const agents = await listenOnSocket(socketOf(sockets.agents, name), 'everyone', agentSide);
+  const onError = (cause: unknown): void => log({ kind: 'socket-failed', session: null, cause });
+  const agents = await listenOnSocket(socketOf(sockets.agents, name), 'everyone', { handler: agentSide, onError });
   await sessionSockets.synchronise().catch((cause: unknown) => log({ kind: 'sockets-failed', cause }));
   // The control side comes last: who finds it answering may use all other sockets.
-  const control = await listenOnSocket(socketOf(sockets.control, name), 'owner', controlSide);
+  const control = await listenOnSocket(socketOf(sockets.control, name), 'owner', { handler: controlSide, onError });
   const timers = startTimers(options, { sessions, presence, sessionSockets });
 
   return {

@@ -1,5 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
+import { listenOn } from '../listen-on.ts';
 import { limits } from './limits.ts';
 
 export interface SessionSocketOptions {
@@ -51,16 +52,8 @@ export async function listenForSession(options: SessionSocketOptions): Promise<S
     });
     // A killed gateway leaves its socket file behind, on which nothing can listen again.
     await rm(path, { force: true });
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject);
-      const backlog = limits.sessionBacklog;
-      server.listen({ path, backlog, readableAll: true, writableAll: true }, () => {
-        server.off('error', reject);
-        // A failed accept, for want of file handles, ends neither the socket nor the gateway.
-        server.on('error', onError);
-        resolve();
-      });
-    });
+    const backlog = limits.sessionBacklog;
+    await listenOn(server, { path, backlog, readableAll: true, writableAll: true }, onError);
     return server;
   }
 

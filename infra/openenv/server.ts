@@ -99,7 +99,7 @@ function routesOf({ environment, metadata, keys, log }: OpenEnvServerOptions): H
 
 async function listen(
   app: Hono,
-  { port, listen: hostname, tls }: OpenEnvServerOptions,
+  { port, listen: hostname, tls, log }: OpenEnvServerOptions,
 ): Promise<{ readonly server: ServerType; readonly url: string }> {
   const { promise, resolve, reject } = Promise.withResolvers<AddressInfo>();
   const base = { fetch: app.fetch, port, hostname };
@@ -114,6 +114,7 @@ async function listen(
     );
   });
   const address = await promise;
+  server.on('error', (error: Error) => log.warn({ error: error.message }, 'a connection could not be accepted'));
   if ('maxConnections' in server) server.maxConnections = maxConnections;
   return { server, url: `${tls === null ? 'http' : 'https'}://${hostname}:${address.port}` };
 }

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { httpCall } from '../http/client.ts';
+import { listenOn } from '../listen-on.ts';
 import { isSameSecret } from '../same-secret.ts';
 import type { ServerTls } from '../settings/listen.ts';
 
@@ -29,7 +30,7 @@ export async function serveGuardedMetrics(
   const server = createServer(tls, (request, response) => void answer(request, response, options));
   server.maxConnections = maxConnections;
   try {
-    await once(server.listen(port, listen), 'listening');
+    await listenOn(server, { port, host: listen }, (error) => process.emitWarning(String(error)));
   } catch (cause) {
     const found = cause instanceof Error ? cause.message : String(cause);
     throw new Error(

@@ -1,8 +1,9 @@
 import { rm } from 'node:fs/promises';
-import type { RequestListener, Server, ServerResponse } from 'node:http';
+import type { RequestListener, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import { listenOn } from '../../listen-on.ts';
 import { limits } from '../limits.ts';
 
 export function sendJson(
@@ -27,11 +28,17 @@ export interface Listener {
   close(): Promise<void>;
 }
 
+export interface Serving {
+  readonly handler: RequestListener;
+  /** Called when the socket cannot accept a connection. */
+  readonly onError: (error: unknown) => void;
+}
+
 /** Listens on a unix socket. Replaces a socket that no process listens on any more; throws GatewayUnavailable for a live one. */
 export async function listenOnSocket(
   path: string,
   access: 'everyone' | 'owner',
-  handler: RequestListener,
+  { handler, onError }: Serving,
 ): Promise<Listener> {
   await removeStaleSocket(path);
   const server = createServer(
@@ -43,7 +50,8 @@ export async function listenOnSocket(
     handler,
   );
   server.maxConnections = limits.connections;
-  await listen(server, path, access);
+  const everyone = access === 'everyone';
+  await listenOn(server, { path, backlog: limits.backlog, readableAll: everyone, writableAll: everyone }, onError);
   const closed = new Promise<void>((resolve) => server.once('close', resolve));
   return {
     serve: (socket) => void server.emit('connection', socket),
@@ -56,14 +64,6 @@ export async function listenOnSocket(
       clearTimeout(cut);
     },
   };
-}
-
-function listen(server: Server, path: string, access: 'everyone' | 'owner'): Promise<void> {
-  const everyone = access === 'everyone';
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ path, backlog: limits.backlog, readableAll: everyone, writableAll: everyone }, resolve);
-  });
 }
 
 async function removeStaleSocket(path: string): Promise<void> {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, Server } from 'node:net';
 import { describe, it } from 'node:test';
 import { Agent, request } from 'undici';
 import { serveGuardedMetrics } from '../../../infra/temporal/guarded-metrics.ts';
@@ -38,6 +38,20 @@ describe('guarded metrics', () => {
     exporter.close();
     await once(exporter, 'close');
     assert.equal((await ask(`Bearer ${token}`))[0], 502);
+  });
+
+  it('do not end the process if connections cannot be accepted for a while', async (t) => {
+    const tls = await createCertificate(listen);
+    const listened = t.mock.method(Server.prototype, 'listen');
+    const warned = t.mock.method(process, 'emitWarning', () => undefined);
+    const { close } = await serveGuardedMetrics({ from: '', listen, port: 0, tls, token });
+    t.after(close);
+    const server = listened.mock.calls[0]?.this as Server;
+    for (let times = 0; times < 2; times += 1) server.emit('error', new Error('accept EMFILE'));
+    assert.deepEqual(
+      warned.mock.calls.map((call) => call.arguments[0]),
+      ['Error: accept EMFILE', 'Error: accept EMFILE'],
+    );
   });
 
   it('say which address they cannot have', async () => {
