@@ -1,8 +1,13 @@
 import { type Duplex, Writable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
+import { SandboxFailure } from '../failure.ts';
 import type { StartedScript } from '../shell/shell.ts';
 import { callDaemon } from './daemon.ts';
 import { createExecStream } from './exec-stream.ts';
+
+const looksAtEnd = 20;
+const lookPauseMs = 100;
 
 export interface ExecOptions {
   readonly uid: number;
@@ -51,8 +56,23 @@ export async function runExec(container: Docker.Container, options: ExecOptions,
     stream.destroy();
   }
   ending.throwIfAborted();
-  const { ExitCode } = await callDaemon(() => exec.inspect());
-  return ExitCode ?? 137;
+  return exitCodeOf(exec);
+}
+
+/**
+ * Returns the exit code of a command whose output has ended; 137 if its container ended with it. Throws SandboxUnavailable if
+ * the command still runs: the connection was cut, and its exit code is unknown.
+ */
+async function exitCodeOf(exec: Docker.Exec): Promise<number> {
+  // The daemon may note the end of a command a moment after its output.
+  for (let look = 1; look <= looksAtEnd; look += 1) {
+    const { ExitCode, Running } = await callDaemon(() => exec.inspect());
+    if (!Running) return ExitCode ?? 137;
+    await delay(lookPauseMs);
+  }
+  const text =
+    'expected the output of a command until it ends, got a cut connection to the Docker daemon while the command runs';
+  throw new SandboxFailure('SandboxUnavailable', text);
 }
 
 /** Starts a command without reading its output. A command with input gets it before `detached` resolves. */
