@@ -1,3 +1,4 @@
+import { Context } from '@temporalio/activity';
 import { keepArtifacts } from '../../infra/grading/artifacts/keep-artifacts.ts';
 import { keepSnapshot } from '../../infra/grading/snapshot/keep-snapshot.ts';
 import { blamingBrokenPrograms } from '../../infra/sandbox/broken-programs.ts';
@@ -20,11 +21,12 @@ export async function captureSnapshot(host: Host, input: CaptureSnapshot, signal
   const home = homeOf('agent', { root: input.task.user === 'root' });
   const leftOut = [...files.keys()].map((path) => `${home}/${path}`);
   const { snapshotBytes: mostBytes } = host;
+  const { attempt } = Context.current().info;
   try {
     const sandbox = await attachAgentSandbox(host, input);
     return await blamingBrokenPrograms(sandbox, () =>
       gradedIn === 'artifacts'
-        ? keepArtifacts(sandbox, host.store, { paths, secret }, signal)
+        ? keepArtifacts(sandbox, host.store, { paths, secret, attempt }, signal)
         : keepSnapshot(sandbox, host.store, { secret, leftOut, mostBytes }, signal),
     );
   } catch (error) {

@@ -24,7 +24,7 @@ export async function judgeInPlace(
   input: WorkToJudge,
   signal: AbortSignal,
 ): Promise<Judged> {
-  const { task, diff, workdir, timeoutMs, path, network, subject, secret } = input;
+  const { task, diff, workdir, timeoutMs, path, network, subject, secret, attempt } = input;
   const patch = await store.get(diff.patch.digest);
   const protection = { ...task.protection, ownModules: ownModules(patch) };
   if (diff.tooLarge) return patchFailed(store, { patch, protection, subject, refusal: tooLarge });
@@ -33,7 +33,7 @@ export async function judgeInPlace(
   const isFirst = (await sandbox.status(testsKey)).state === 'absent';
   const { refusal, restored } = await restoreProtected(
     sandbox,
-    { workdir, patch, protection, applies: isFirst },
+    { workdir, patch, protection, applies: isFirst, attempt },
     signal,
   );
   if (refusal !== null) return patchFailed(store, { patch, protection, subject, refusal });

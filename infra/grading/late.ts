@@ -1,17 +1,23 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 
-/** The number of activity attempts at an evaluation that blame the host if the agent's work cannot be placed in time. */
+/** The number of activity attempts that blame the host if a command that handles the agent's work runs out of time. */
 const patientAttempts = 2;
 
+/** Whether a command that ran out of time is tried again in another activity attempt, since the host may be too busy. */
+export const isWorthRetry = ({ timedOut }: { readonly timedOut: boolean }, attempt: number): boolean =>
+  timedOut && attempt <= patientAttempts;
+
 /**
- * Throws EvaluationTimedOut if placing an agent's work in a fresh sandbox ran out of time, since the host may be too busy. From
- * the third attempt on it returns, because the work itself may be the cause: the caller then judges it as work that cannot be
- * placed.
+ * Throws EvaluationTimedOut if a step of an evaluation, such as placing the agent's work in a fresh sandbox, ran out of time and
+ * is worth another attempt. Otherwise it returns, because the work itself may be the cause: the caller then judges it as work
+ * that the step is impossible for.
  */
-export function retryLate({ timedOut }: { readonly timedOut: boolean }, attempt: number): void {
-  if (!timedOut || attempt > patientAttempts) return;
+export function retryLate(ended: { readonly timedOut: boolean }, attempt: number, step = placing): void {
+  if (!isWorthRetry(ended, attempt)) return;
   throw new TemperFailure(
     'EvaluationTimedOut',
-    "placing the agent's work in a fresh sandbox ran out of time, so the host may be overloaded; the evaluation is retried",
+    `${step} ran out of time, so the host may be overloaded; the evaluation is retried`,
   );
 }
+
+const placing = "placing the agent's work in a fresh sandbox";

@@ -70,7 +70,9 @@ async function place(
   { artifacts, workdir, attempt }: Placed,
   signal: AbortSignal,
 ): Promise<string | null> {
-  if (artifacts.above !== undefined) return `the artifacts are larger than ${artifacts.above / 2 ** 20} MB`;
+  if (artifacts.above !== undefined) {
+    return `the artifacts are larger than ${artifacts.above / 2 ** 20} MB, or tar took longer than two minutes three times`;
+  }
   const changes = await openSnapshot(store, artifacts);
   const { roots, directories, entries } = await readArtifacts(changes);
   await emptyDirectories(

@@ -9,8 +9,9 @@ import { collect } from '../../sandbox/files.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { drain, type TarEntry, tarEntries } from '../../sandbox/tar-entries.ts';
 import type { Store } from '../../store/store.ts';
+import { isWorthRetry } from '../late.ts';
 import { keepChanges } from '../snapshot/keep-snapshot.ts';
-import { requireSuccess } from '../workspace/require-success.ts';
+import { outOfTime, requireSuccess } from '../workspace/require-success.ts';
 
 const timeoutMs = 120_000;
 /** The largest size of all artifacts together, since one command prints them. */
@@ -34,13 +35,18 @@ export interface ArtifactOptions {
   readonly paths: readonly string[];
   /** The secret of the agent's session, of which nothing is kept. */
   readonly secret: string;
+  /** The number of the activity attempt, from 1. */
+  readonly attempt: number;
 }
 
-/** Stores files of an agent's sandbox, by the paths that its task names, for tests in an image of their own. */
+/**
+ * Stores files of an agent's sandbox, by the paths that its task names, for tests in an image of their own. Artifacts that cannot
+ * be packed in time are retried, and then count as too large.
+ */
 export async function keepArtifacts(
   sandbox: Sandbox,
   store: Store,
-  { paths, secret }: ArtifactOptions,
+  { paths, secret, attempt }: ArtifactOptions,
   signal: AbortSignal,
 ): Promise<Snapshot> {
   const { kind } = sandbox;
@@ -56,8 +62,10 @@ export async function keepArtifacts(
     },
     signal,
   );
-  const isTooLarge = packed.truncated || packed.timedOut;
-  if (isTooLarge) return { kind, parts: [], entries: 0, bytes: packed.stdout.byteLength, above: mostArtifactBytes };
+  if (!packed.truncated && isWorthRetry(packed, attempt)) throw outOfTime('packing the artifacts with tar');
+  if (packed.truncated || packed.timedOut) {
+    return { kind, parts: [], entries: 0, bytes: packed.stdout.byteLength, above: mostArtifactBytes };
+  }
   requireSuccess(packed, 'packing the artifacts with tar');
   const entries = () => entriesOf(packed.stdout);
   const options = { secret, mostBytes: mostArtifactBytes };

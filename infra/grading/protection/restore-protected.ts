@@ -1,5 +1,6 @@
 import { packTree } from '../../sandbox/files.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
+import { retryLate } from '../late.ts';
 import { joinParts, patchParts } from '../patch/patch-parts.ts';
 import { gitPrelude, octalName, plainRepository } from '../plain-git.ts';
 import type { Restored } from './apply-protected.ts';
@@ -48,15 +49,17 @@ export interface PatchToRestore {
   readonly protection: Protection;
   /** Whether the workspace is changed. If not, the result only names what was restored. */
   readonly applies: boolean;
+  /** The number of the activity attempt, from 1. */
+  readonly attempt: number;
 }
 
 /**
  * Takes the changes of protected files back in the workspace that the patch was captured from. Runs as the agent, whose files
- * they are. Returns a refusal if the agent has made that impossible.
+ * they are. Returns a refusal if the agent has made that impossible. Throws EvaluationTimedOut.
  */
 export async function restoreProtected(
   sandbox: Pick<Sandbox, 'exec'>,
-  { workdir, patch, protection, applies }: PatchToRestore,
+  { workdir, patch, protection, applies, attempt }: PatchToRestore,
   signal: AbortSignal,
 ): Promise<{ readonly refusal: string | null; readonly restored: Restored | null }> {
   const { restored: names } = filterPatch(patch, protectedPatterns(protection), { mergeSections: false });
@@ -76,12 +79,10 @@ export async function restoreProtected(
   const tree = new Map(Object.entries(files).map(([name, bytes]) => [name, { mode: 0o644, bytes }]));
   const stdin = await packTree(tree, { uid: 0, gid: 0 });
   const argv = ['sh', '-c', script, 'restore', workdir] as const;
-  const { exitCode, stderr } = await sandbox.exec(
-    { account: 'agent', cwd: '/', argv: [...argv], env: {}, stdin, ...limits },
-    signal,
-  );
-  if (exitCode === 0) return { refusal: null, restored };
-  const output = stderr.toString('utf8').trim().slice(-2000);
+  const done = await sandbox.exec({ account: 'agent', cwd: '/', argv: [...argv], env: {}, stdin, ...limits }, signal);
+  retryLate(done, attempt, "restoring protected files in the agent's own sandbox");
+  if (done.exitCode === 0) return { refusal: null, restored };
+  const output = done.stderr.toString('utf8').trim().slice(-2000);
   return { refusal: `protected files could not be restored: ${output}`, restored: null };
 }
 

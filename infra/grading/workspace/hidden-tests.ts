@@ -1,7 +1,7 @@
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import type { GradedTask } from '../task.ts';
-import { requireTaskSuccess } from './require-success.ts';
+import { outOfTime, requireTaskSuccess } from './require-success.ts';
 
 /*
  * Hidden tests that an image brings in its own history: gathered before the history is stripped, and placed over the
@@ -56,7 +56,7 @@ done || exit 1
 cd / && rm -rf ${directory}
 `;
 
-/** Places the gathered tests into the workspace, over the solution that they judge. Throws SetupFailed. */
+/** Places the gathered tests into the workspace, over the solution that they judge. Throws SetupFailed or SandboxUnavailable. */
 export async function placeHiddenTests(
   sandbox: Sandbox,
   { hiddenTests }: Pick<GradedTask, 'hiddenTests'>,
@@ -66,6 +66,7 @@ export async function placeHiddenTests(
   if (hiddenTests.length === 0) return;
   const argv = ['bash', '-c', placeScript] as const;
   const done = await sandbox.exec({ ...limits, cwd: workdir, argv, env: {}, timeoutMs: placeTimeoutMs }, signal);
+  if (done.timedOut) throw outOfTime(`placing the hidden tests into ${workdir}`);
   if (done.exitCode !== 0) {
     const output = done.stderr.toString('utf8').trim().slice(-300);
     throw new TemperFailure('SetupFailed', `the hidden tests could not be placed into ${workdir}: ${output}`);
