@@ -82,7 +82,9 @@ class PartSupervisor implements SupervisedPart {
   async #untilExit(running: RunningPart): Promise<boolean> {
     const since = performance.now();
     this.#change({ state: 'running', pid: running.pid });
-    const exit = await Promise.race([running.exited, aborted(this.#stopping.signal)]);
+    const exited = new AbortController();
+    const stopped = aborted(this.#stopping.signal, exited.signal);
+    const exit = await Promise.race([running.exited, stopped]).finally(() => exited.abort());
     if (exit === null) return true;
     this.#running = null;
     this.#change({ lastExit: exit });
@@ -111,9 +113,10 @@ async function pause(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-function aborted(signal: AbortSignal): Promise<null> {
+/** Resolves when a signal is aborted. Never resolves once `over` is. */
+function aborted(signal: AbortSignal, over: AbortSignal): Promise<null> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve(null);
-    else signal.addEventListener('abort', () => resolve(null), { once: true });
+    else signal.addEventListener('abort', () => resolve(null), { once: true, signal: over });
   });
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { getEventListeners, once } from 'node:events';
 import { it } from 'node:test';
 import type { Part, PartStatus } from '../../../workers/up/part.ts';
 import { supervisePart } from '../../../workers/up/supervise-part.ts';
@@ -40,6 +40,24 @@ it('a part that ends at once waits longer before each restart, up to a cap', asy
       `gap ${index}: expected ${atLeastMs} ms or more, got ${gaps[index]}`,
     );
   }
+});
+
+it('a part that ends again and again leaves no listeners behind', async () => {
+  const watch = watcher();
+  const signals: AbortSignal[] = [];
+  const part: Part = {
+    ...sleeper(),
+    async start(signal) {
+      signals.push(signal);
+      return { pid: 1, exited: Promise.resolve('exit code 1'), stop: async () => undefined };
+    },
+  };
+  const supervised = await supervisePart(part, watch.look, noSignal(), { firstMs: 1, capMs: 1, steadyMs: 60_000 });
+  await watch.until((status) => status.restarts === 20 && status.state === 'running');
+  const stopping = signals.at(-1);
+  assert.ok(stopping !== undefined);
+  assert.ok(getEventListeners(stopping, 'abort').length <= 2);
+  await supervised.stop();
 });
 
 it('a restart that fails is retried', async () => {
