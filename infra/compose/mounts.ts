@@ -46,8 +46,8 @@ const options = ['rw', 'ro', 'z', 'Z', 'cached', 'delegated', 'consistent', 'noc
 const expected = "a mount of a file or directory of the task's own folder, such as ./data:/data";
 const expectedVolume = `${expected}, or a named volume that a further service has, too`;
 
-/** Matches `source:target[:options]`. A variable may contain a colon. */
-const oneLine = /^((?:\$\{[^}]*\}|[^:])+?):((?:\$\{[^}]*\}|[^:])+)(?::([^:]+))?$/;
+/** Matches `source:target[:options]`. A variable may contain a colon. No text matches in two ways, which could take for ever. */
+const oneLine = /^((?:\$\{[^}]*\}|[^:$]|\$(?!\{[^}]*\}))+):((?:\$\{[^}]*\}|[^:$]|\$(?!\{[^}]*\}))+)(?::([^:]+))?$/;
 const volumeName = /^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,63}$/;
 
 /** Whether a volume collects logs or artifacts for the format's own harness, which is not needed here. */

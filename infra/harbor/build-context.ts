@@ -8,6 +8,8 @@ import { plainDockerfile } from './plain-dockerfile.ts';
 
 const dockerfileName = 'Dockerfile';
 const shownLength = 120;
+/** The most characters that take the place of the variables in a line: each ARG may double those before it. */
+const substitutedCharacters = 64 * 1024;
 
 /**
  * Reads the build context of a task's image. Builds run in the Docker daemon, so instructions that make the daemon itself
@@ -45,10 +47,12 @@ export function builtImageName({ files }: Pick<BuildContext, 'files'>): string {
 
 /** Rejects syntax that builders read differently: the checks must see the same instructions as the builder. */
 function requireReadable(source: string): void {
-  if (/^\s*#\s*escape\s*=\s*[^\\\s]/im.test(source)) throw rejected('the default escape character', '# escape=');
+  const lines = source.split(/\r?\n/);
+  const directive = lines.find((line) => /^\s*#\s*escape\s*=\s*[^\\\s]/i.test(line));
+  if (directive !== undefined) throw rejected('the default escape character', '# escape=');
   const [odd] = /[^\P{C}\t\r\n]|[\u2028\u2029]|\r(?!\n)/u.exec(source) ?? [];
   if (odd !== undefined) throw rejected('plain text', odd);
-  const [twice] = /.*\\\\[ \t]*$/m.exec(source) ?? [];
+  const twice = lines.find((line) => /\\\\[ \t]*$/.test(line));
   if (twice !== undefined) throw rejected('no line that ends in two backslashes', twice);
 }
 
@@ -98,12 +102,18 @@ function addVariables(variables: Map<string, string>, rest: string): void {
   }
 }
 
-const substitute = (text: string, variables: ReadonlyMap<string, string>): string =>
-  text.replaceAll(
+function substitute(text: string, variables: ReadonlyMap<string, string>): string {
+  let left = substitutedCharacters;
+  return text.replaceAll(
     /\$(?:(\w+)|\{(\w+)(?::?-([^}]*))?\})/g,
-    (_, plain: string | undefined, braced: string | undefined, fallback: string | undefined) =>
-      variables.get(plain ?? braced ?? '') ?? fallback ?? '',
+    (_, plain: string | undefined, braced: string | undefined, fallback: string | undefined) => {
+      const value = variables.get(plain ?? braced ?? '') ?? fallback ?? '';
+      left -= value.length;
+      if (left < 0) throw rejected(`values of ARG of at most ${substitutedCharacters} characters`, text);
+      return value;
+    },
   );
+}
 
 function rejected(expected: string, line: string): TemperFailure {
   const got = line.length > shownLength ? `${line.slice(0, shownLength)}…` : line;

@@ -90,7 +90,8 @@ export function instructions(source: string): readonly Instruction[] {
 
 /** Whether a RUN only runs git. It needs no build, since temper makes the base commit itself. */
 function onlyGit(command: string): boolean {
-  return command.split(/&&|;/).every((part) => /^\s*(?:[A-Z_]+=(?:'[^']*'|"[^"]*"|\S*)\s+)*git\s/.test(part));
+  // No text matches in two ways, which could take for ever.
+  return command.split(/&&|;/).every((part) => /^\s*(?:[A-Z_]+=(?:'[^']*'|"[^"]*"|[^\s'"])*\s+)*git\s/.test(part));
 }
 
 function absolute(base: string | null, path: string): string {

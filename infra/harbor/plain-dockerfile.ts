@@ -113,7 +113,8 @@ function nextInstruction(lines: readonly string[], at: number): { instruction: I
   return { instruction: null, length: 1 };
 }
 
-const flag = /^--[\w-]+(?:=(?:"[^"]*"|'[^']*'|\S)*)?\s+/;
+/** A quote that is never closed is a character like any other. No text matches in two ways, which could take for ever. */
+const flag = /^--[\w-]+(?:=(?:"[^"]*"|'[^']*'|[^\s"']|"(?![^"]*")|'(?![^']*'))*)?\s+/;
 
 function flagsOf(text: string): { readonly flags: string; readonly rest: string } {
   let rest = text;
