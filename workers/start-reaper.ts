@@ -4,7 +4,7 @@ import type { Host } from '../activities/host/host.ts';
 import { createReaper, type Reaper } from '../activities/host/reap.ts';
 import { ensureSchedule } from './schedules.ts';
 
-/** The longest time that a leaked sandbox outlives its rollout. */
+/** The period of the reaper. */
 const reapEvery = '1m';
 
 interface ReaperContext {

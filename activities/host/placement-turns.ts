@@ -184,16 +184,10 @@ interface Polls extends Placed {
 function createPolls(queue: PlacementQueue, all: () => readonly Polls[]): Polls {
   const open = new Map<PlacementPoll, OpenPoll>();
   const placing = new Set<PlacementPoll>();
-  let seenAtMs = Number.NEGATIVE_INFINITY;
   const polls: Polls = {
     queue,
     asking: 0,
-    get seenAtMs() {
-      return seenAtMs;
-    },
-    set seenAtMs(atMs) {
-      seenAtMs = atMs;
-    },
+    seenAtMs: Number.NEGATIVE_INFINITY,
     open,
     placing,
     waiting: 0,
@@ -205,10 +199,10 @@ function createPolls(queue: PlacementQueue, all: () => readonly Polls[]): Polls 
           placing.add(poll);
           for (const other of all()) if (other.queue.sweep === polls.queue.sweep) other.missed += 1;
           polls.missed = 0;
-          seenAtMs = Date.now();
+          polls.seenAtMs = Date.now();
         },
         ended() {
-          seenAtMs = Date.now();
+          polls.seenAtMs = Date.now();
           open.delete(poll);
           placing.delete(poll);
         },

@@ -8,6 +8,9 @@ export interface ExitRecord {
   readonly limit?: LimitHit;
 }
 
+/** The exit code of a process that SIGKILL ended, as the kernel does where memory is full. */
+export const killedCode = 137;
+
 const signalNames = new Map<number, string>(Object.entries(constants.signals).map(([name, number]) => [number, name]));
 
 /**

@@ -1,5 +1,6 @@
 import type { Diff } from '../../../workflows/contracts/diff.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import { killedCode } from '../../sandbox/exit-status.ts';
 import type { ExecResult, Sandbox } from '../../sandbox/sandbox.ts';
 import type { Store } from '../../store/store.ts';
 import { flagCapture, tooLargeFlags } from '../flags/capture.ts';
@@ -179,7 +180,7 @@ async function compare(run: RunScript, workdir: string): Promise<ExecResult | 'u
 }
 
 /** Whether git ran out of time, or was killed by the kernel for its memory. The agent's files or the host's load may be the cause. */
-const isStalled = ({ timedOut, exitCode }: ExecResult): boolean => timedOut || exitCode === 137;
+const isStalled = ({ timedOut, exitCode }: ExecResult): boolean => timedOut || exitCode === killedCode;
 
 /** Whether the change is above a limit. A file that just fits on the sandbox's disk does not fit there twice. */
 const isTooMuch = ({ exitCode, stderr, stdout, truncated }: ExecResult): boolean =>

@@ -71,13 +71,7 @@ export function fullDisk(cause: unknown): SandboxFailure | undefined {
 
 /** Explains why a container that should run does not. Undefined if it runs. */
 export async function explainLoss(docker: Docker, name: string, id: string): Promise<SandboxFailure | undefined> {
-  const state = await callDaemon(() => docker.getContainer(id).inspect()).then(
-    (info) => info.State,
-    (error: unknown) => {
-      if (daemonStatus(error) === 404) return undefined;
-      throw error;
-    },
-  );
+  const state = (await callDaemon(() => docker.getContainer(id).inspect()).catch(orIfMissing))?.State;
   if (state?.Running && !state.Paused) return undefined;
   const events = await containerEvents(docker, id);
   const seen = events.length > 0 ? `events: ${events.join(', ')}` : 'no events known';

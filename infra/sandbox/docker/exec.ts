@@ -1,6 +1,7 @@
 import { type Duplex, Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
+import { killedCode } from '../exit-status.ts';
 import { SandboxFailure } from '../failure.ts';
 import type { StartedScript } from '../shell/shell.ts';
 import { callDaemon } from './daemon.ts';
@@ -60,14 +61,14 @@ export async function runExec(container: Docker.Container, options: ExecOptions,
 }
 
 /**
- * Returns the exit code of a command whose output has ended; 137 if its container ended with it. Throws SandboxUnavailable if
+ * Returns the exit code of a command whose output has ended; that of a killed one if its container ended with it. Throws SandboxUnavailable if
  * the command still runs: the connection was cut, and its exit code is unknown.
  */
 async function exitCodeOf(exec: Docker.Exec): Promise<number> {
   // The daemon may note the end of a command a moment after its output.
   for (let look = 1; look <= looksAtEnd; look += 1) {
     const { ExitCode, Running } = await callDaemon(() => exec.inspect());
-    if (!Running) return ExitCode ?? 137;
+    if (!Running) return ExitCode ?? killedCode;
     await delay(lookPauseMs);
   }
   const text =

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
 import { unpackTree } from '../files.ts';
 import type { ImageFacts } from '../shell/skeleton.ts';
-import { callDaemon, daemonStatus } from './daemon.ts';
+import { callDaemon, orIfMissing } from './daemon.ts';
 
 const accountFileLimits = { maxFiles: 1, maxBytes: 2 ** 20 };
 
@@ -41,28 +41,15 @@ async function readImage(container: Docker.Container, workdir: string): Promise<
 }
 
 export async function exists(container: Docker.Container, path: string): Promise<boolean> {
-  const look = async (): Promise<boolean> => {
-    const answer: Readable = await container.infoArchive({ path });
-    answer.destroy();
-    return true;
-  };
-  return orIfMissing(look, false);
+  const found: Readable | undefined = await callDaemon(() => container.infoArchive({ path })).catch(orIfMissing);
+  found?.destroy();
+  return found !== undefined;
 }
 
 async function readText(container: Docker.Container, path: string): Promise<string> {
-  const archive = await orIfMissing<NodeJS.ReadableStream | undefined>(
-    () => container.getArchive({ path: `/${path}` }),
-    undefined,
-  );
+  const archive = await callDaemon(() => container.getArchive({ path: `/${path}` })).catch(orIfMissing);
   if (!archive) return '';
   const tree = await unpackTree(archive as Readable, accountFileLimits);
   const text = [...tree.values()].map(({ bytes }) => Buffer.from(bytes).toString('utf8')).join('');
   return text === '' || text.endsWith('\n') ? text : `${text}\n`;
-}
-
-async function orIfMissing<T>(call: () => Promise<T>, missing: T): Promise<T> {
-  return callDaemon(call).catch((error: unknown) => {
-    if (daemonStatus(error) === 404) return missing;
-    throw error;
-  });
 }

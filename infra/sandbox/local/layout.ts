@@ -98,8 +98,6 @@ export function visibleDirectories(sandbox: SandboxDirectory, account: Account):
   return [...top.filter((name) => !hiddenFromAgent.has(name)), ...shownToAgent];
 }
 
-export const homeOf = (account: Account): string => (account === 'agent' ? '/home/agent' : '/root');
-
 /** Writes passwd and group: git, ssh and Node's os.userInfo() fail for a user without an entry. */
 function writeAccountFiles(etc: string, { agent, grader }: Accounts): void {
   const passwd = [

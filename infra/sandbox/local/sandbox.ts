@@ -23,6 +23,7 @@ import {
   type StartResult,
   type WaitOptions,
 } from '../sandbox.ts';
+import { homeOf } from '../shell/accounts.ts';
 import { ownerOf, runsAsRoot } from './accounts.ts';
 import { createLocalChanges } from './changes.ts';
 import type { Confinement } from './confinement.ts';
@@ -30,7 +31,7 @@ import { joinGroup } from './control-group.ts';
 import { endAccounts, endProcess } from './end-processes.ts';
 import { splitEnvironment } from './environment.ts';
 import { runForeground } from './foreground.ts';
-import { controlOf, executionsOf, homeOf, insidePath, type SandboxDirectory, treeOf } from './layout.ts';
+import { controlOf, executionsOf, insidePath, type SandboxDirectory, treeOf } from './layout.ts';
 import { claim, pidIn, readLogFile, recordLimit, statusOf } from './processes.ts';
 import { diskUsageMb } from './resource-usage.ts';
 import { readFileSafely, withDirectory, writeFileSafely } from './safe-files.ts';

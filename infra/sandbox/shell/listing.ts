@@ -1,4 +1,5 @@
 import type { Listing } from '../changes.ts';
+import { killedCode } from '../exit-status.ts';
 import { SandboxFailure } from '../failure.ts';
 import type { Shell } from './shell.ts';
 
@@ -22,8 +23,6 @@ rm -rf -- "$@" 2>/dev/null
 for p in "$@"; do [ ! -e "$p" ] && [ ! -L "$p" ] || printf '%s\\0' "$p"; done
 exit 0
 `;
-
-const killedCode = 137;
 
 /** The failure of a list whose program was killed, as the kernel does where memory is full. */
 export class ListKilled extends SandboxFailure {

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { killedCode } from '../exit-status.ts';
 import { SandboxFailure } from '../failure.ts';
 import type { StoredSpec } from '../labels.ts';
 import {
@@ -23,7 +24,6 @@ const megabyte = 2 ** 20;
 const watchSec = 30;
 /** The time for which a recorder's stream is believed before the files are looked at: it might have broken without a word. */
 const silentMs = 5 * 60_000;
-const killedCode = 137;
 const never = new AbortController().signal;
 
 /** The environment entry that marks every process of a key, even one whose parents have ended. */
