@@ -5,8 +5,8 @@ import type { Verdict } from '../../workflows/contracts/verdict.ts';
 import { solutionsAnswer } from './answer.ts';
 import { emptyDiff } from './capture/capture-diff.ts';
 import type { Evaluation, EvaluationHost } from './evaluation.ts';
-import type { Judged } from './judge-diff.ts';
 import { judgeAgain } from './judge-in-fresh-sandbox.ts';
+import type { Judged } from './judged.ts';
 import { askedHosts, unreachedHosts } from './tests/unreached.ts';
 
 /**

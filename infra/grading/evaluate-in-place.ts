@@ -10,8 +10,8 @@ import { withTimeLimit } from '../time-limit.ts';
 import { withAnswer } from './answer.ts';
 import { attribute, requireHosts } from './attribute.ts';
 import type { EvaluationHost, EvaluationTry } from './evaluation.ts';
-import { type Judged, verdictOfEnded } from './judge-diff.ts';
 import { judgeInPlace } from './judge-in-place.ts';
+import { type Judged, judgeEnded } from './judged.ts';
 import { subjectOf } from './subject.ts';
 import { withNetwork } from './tests/test-network.ts';
 import { testAccount } from './tests/test-process.ts';
@@ -59,7 +59,7 @@ export async function evaluateInPlace(
     .catch(async (error: unknown): Promise<Judged> => {
       // Only the agent can have put something in the way of the tests' files, or closed a directory.
       if (!(error instanceof FileRefused) && !wasEndedInside(error)) throw error;
-      return { verdict: await verdictOfEnded(host.store, judged, error.message), invalidReward: null, missing: [] };
+      return judgeEnded(host.store, error.message, judged);
     })
     .finally(() => network?.close())
     .then(async (one) => withNetwork(one, await network?.end()));

@@ -10,7 +10,8 @@ import { sandboxSpec } from '../sandbox/sandbox-request.ts';
 import { withTimeLimit } from '../time-limit.ts';
 import { judgeArtifacts } from './artifacts/judge-artifacts.ts';
 import type { Evaluation, EvaluationHost } from './evaluation.ts';
-import { type Judged, judgeDiff, verdictOfEnded } from './judge-diff.ts';
+import { judgeDiff } from './judge-diff.ts';
+import { type Judged, judgeEnded } from './judged.ts';
 import { judgeSnapshot } from './snapshot/judge-snapshot.ts';
 import { solve } from './solve.ts';
 import { subjectOf } from './subject.ts';
@@ -45,8 +46,7 @@ export async function judgeInFreshSandbox(
     if (!(error instanceof SandboxFailure)) throw error;
     if (!wasEndedInside(error)) throw retryable(error);
     const ended = { task: input.files, diff: input.diff, subject: subjectOf(input) };
-    const verdict = await verdictOfEnded(host.store, ended, error.message);
-    return withNetwork({ verdict, invalidReward: null, missing: [] }, await network?.end());
+    return withNetwork(await judgeEnded(host.store, error.message, ended), await network?.end());
   } finally {
     network?.close();
     await removeOrReport(host, provider, name, network);

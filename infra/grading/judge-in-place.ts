@@ -1,13 +1,10 @@
-import { rewardOf } from '../../workflows/algorithms/reward.ts';
 import { withoutSecret } from '../sandbox/process-log.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import type { Store } from '../store/store.ts';
-import { flagEvaluation } from './flags/evaluation.ts';
-import { type DiffToJudge, type Judged, patchFailed, runTests, tooLarge } from './judge-diff.ts';
+import { type DiffToJudge, runTests, tooLarge } from './judge-diff.ts';
+import { type Judged, judgeRefused, judgeRun } from './judged.ts';
 import { ownModules, restoreProtected } from './protection/restore-protected.ts';
-import { missingPrograms } from './tests/missing-programs.ts';
 import { testsKey } from './tests/test-process.ts';
-import { toVerdict } from './verdict.ts';
 
 export interface WorkToJudge extends DiffToJudge {
   /** The secret of the agent's session, which no log may show. */
@@ -27,7 +24,8 @@ export async function judgeInPlace(
   const { task, diff, workdir, timeoutMs, path, network, subject, secret, attempt } = input;
   const patch = await store.get(diff.patch.digest);
   const protection = { ...task.protection, ownModules: ownModules(patch) };
-  if (diff.tooLarge) return patchFailed(store, { patch, protection, subject, refusal: tooLarge });
+  const toJudge = { patch, protection, subject };
+  if (diff.tooLarge) return judgeRefused(store, tooLarge, toJudge);
   // Code that the agent left must not run when the tests begin, unless they need it.
   if (!task.keepProcesses) await sandbox.killProcesses('agent');
   const isFirst = (await sandbox.status(testsKey)).state === 'absent';
@@ -36,12 +34,9 @@ export async function judgeInPlace(
     { workdir, patch, protection, applies: isFirst, attempt },
     signal,
   );
-  if (refusal !== null) return patchFailed(store, { patch, protection, subject, refusal });
+  if (refusal !== null) return judgeRefused(store, refusal, toJudge);
   const { usedMb: diskBeforeMb } = await sandbox.diskUsage();
   const run = await runTests(sandbox, task, { workdir, timeoutMs, diskBeforeMb, path, network }, signal);
   const told = { ...run, log: withoutSecret(run.log, secret), exposure: 'same-sandbox' as const };
-  const flags = flagEvaluation(patch, protection, told);
-  const verdict = { ...(await toVerdict(store, told, { subject, flags })), restored };
-  const missing = rewardOf(verdict, 'binary') === 1 ? [] : missingPrograms(told.log.toString('utf8'));
-  return { verdict, invalidReward: run.invalidReward ?? null, missing };
+  return judgeRun(store, told, toJudge, { restored });
 }

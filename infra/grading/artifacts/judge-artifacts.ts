@@ -3,19 +3,16 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { pack } from 'tar-stream';
 import { firstOfEach } from '../../../workflows/algorithms/flags.ts';
-import { rewardOf } from '../../../workflows/algorithms/reward.ts';
 import type { Snapshot } from '../../../workflows/contracts/snapshot.ts';
 import { type CarriedEntry, isWithin, isWithinAny, ownPaths, type WrittenChanges } from '../../sandbox/changes.ts';
 import { collect } from '../../sandbox/files.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { addEntry } from '../../sandbox/tar-entries.ts';
 import type { Store } from '../../store/store.ts';
-import { flagEvaluation } from '../flags/evaluation.ts';
-import { type DiffToJudge, type Judged, patchFailed, runTests } from '../judge-diff.ts';
+import { type DiffToJudge, runTests } from '../judge-diff.ts';
+import { type Judged, judgeRefused, judgeRun } from '../judged.ts';
 import { retryLate } from '../late.ts';
 import { openSnapshot } from '../snapshot/archive.ts';
-import { missingPrograms } from '../tests/missing-programs.ts';
-import { toVerdict } from '../verdict.ts';
 import { requireEntrypoint, startEntrypoint } from '../workspace/entrypoint.ts';
 import { awaitHealthy } from '../workspace/health-check.ts';
 
@@ -45,16 +42,13 @@ export async function judgeArtifacts(
   await requireEntrypoint(sandbox, task);
   const refusal = artifacts === undefined ? null : await place(sandbox, store, { artifacts, workdir, attempt }, signal);
   if (refusal !== null) {
-    const { verdict, ...rest } = await patchFailed(store, { patch, protection, subject, refusal });
+    const { verdict, ...rest } = await judgeRefused(store, refusal, { patch, protection, subject });
     const bulk = artifacts?.above === undefined ? [] : [{ trick: 'bulk', evidence: refusal } as const];
     return { ...rest, verdict: { ...verdict, flags: firstOfEach([...(verdict.flags ?? []), ...bulk]) } };
   }
   const { usedMb: diskBeforeMb } = await sandbox.diskUsage();
   const run = await runTests(sandbox, task, { workdir, timeoutMs, diskBeforeMb, path, network }, signal);
-  const flags = flagEvaluation(patch, protection, run);
-  const verdict = await toVerdict(store, run, { subject, flags });
-  const missing = rewardOf(verdict, 'binary') === 1 ? [] : missingPrograms(run.log.toString('utf8'));
-  return { verdict, invalidReward: run.invalidReward ?? null, missing };
+  return judgeRun(store, run, { patch, protection, subject });
 }
 
 interface Placed {

@@ -1,18 +1,15 @@
 import { firstOfEach } from '../../../workflows/algorithms/flags.ts';
-import { rewardOf } from '../../../workflows/algorithms/reward.ts';
 import type { Snapshot } from '../../../workflows/contracts/snapshot.ts';
 import { blamingBrokenPrograms } from '../../sandbox/broken-programs.ts';
 import type { WrittenChanges } from '../../sandbox/changes.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { drain } from '../../sandbox/tar-entries.ts';
 import type { Store } from '../../store/store.ts';
-import { flagEvaluation } from '../flags/evaluation.ts';
-import { type DiffToJudge, type Judged, patchFailed, runTests } from '../judge-diff.ts';
+import { type DiffToJudge, runTests } from '../judge-diff.ts';
+import { type Judged, judgeRefused, judgeRun } from '../judged.ts';
 import { filterPatch } from '../protection/filter-patch.ts';
 import { matcher } from '../protection/patterns.ts';
 import { ownModules } from '../protection/restore-protected.ts';
-import { missingPrograms } from '../tests/missing-programs.ts';
-import { toVerdict } from '../verdict.ts';
 import { openSnapshot } from './archive.ts';
 import { readProtected, writeProtected } from './protected-files.ts';
 
@@ -30,10 +27,10 @@ export async function judgeSnapshot(
   const { task, diff, snapshot, workdir, timeoutMs, path, network, subject, attempt } = input;
   const patch = await store.get(diff.patch.digest);
   const protection = { ...task.protection, ownModules: ownModules(patch) };
-  const refuse = (refusal: string): Promise<Judged> => patchFailed(store, { patch, protection, subject, refusal });
+  const toJudge = { patch, protection, subject };
   if (snapshot.above !== undefined) {
     const evidence = tooLarge(snapshot.above);
-    const { verdict, ...rest } = await refuse(evidence);
+    const { verdict, ...rest } = await judgeRefused(store, evidence, toJudge);
     return {
       ...rest,
       verdict: { ...verdict, flags: firstOfEach([...(verdict.flags ?? []), { trick: 'bulk', evidence }]) },
@@ -45,16 +42,15 @@ export async function judgeSnapshot(
   const refusal =
     (await write(sandbox, withoutProtected(changes, { workdir, patterns }), signal)) ??
     (await writeProtected(sandbox, { workdir, files: originals, attempt }, signal));
-  if (refusal !== null) return refuse(`the snapshot could not be carried into a fresh sandbox: ${refusal}`);
+  if (refusal !== null) {
+    return judgeRefused(store, `the snapshot could not be carried into a fresh sandbox: ${refusal}`, toJudge);
+  }
   const run = await blamingBrokenPrograms(sandbox, async () => {
     const { usedMb: diskBeforeMb } = await sandbox.diskUsage();
     return runTests(sandbox, task, { workdir, timeoutMs, diskBeforeMb, path, network }, signal);
   });
   const told = { ...run, exposure: 'snapshot' as const };
-  const flags = flagEvaluation(patch, protection, told);
-  const verdict = { ...(await toVerdict(store, told, { subject, flags })), restored: restoredOf(patch, patterns) };
-  const missing = rewardOf(verdict, 'binary') === 1 ? [] : missingPrograms(told.log.toString('utf8'));
-  return { verdict, invalidReward: run.invalidReward ?? null, missing };
+  return judgeRun(store, told, toJudge, { restored: restoredOf(patch, patterns) });
 }
 
 const tooLarge = (above: number): string =>

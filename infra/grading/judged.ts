@@ -1,0 +1,73 @@
+import { firstOfEach } from '../../workflows/algorithms/flags.ts';
+import { rewardOf } from '../../workflows/algorithms/reward.ts';
+import type { Diff } from '../../workflows/contracts/diff.ts';
+import type { Verdict } from '../../workflows/contracts/verdict.ts';
+import type { Store } from '../store/store.ts';
+import { flagEvaluation } from './flags/evaluation.ts';
+import type { Protection } from './protection/rules.ts';
+import type { GradedTask } from './task.ts';
+import { missingPrograms } from './tests/missing-programs.ts';
+import type { TestRun } from './tests/test-run.ts';
+import { toVerdict } from './verdict.ts';
+
+export interface Judged {
+  readonly verdict: Verdict;
+  /**
+   * The invalid reward that the tests wrote, described; null if it was valid or missing. Its verdict is worth 0 and flagged.
+   * One evaluation cannot say whether the task or the diff caused it.
+   */
+  readonly invalidReward: string | null;
+  /**
+   * The programs that the log reports as missing; empty for a full reward. One evaluation cannot say whether the host lacks
+   * them or the task does: the code under test may print anything.
+   */
+  readonly missing: readonly string[];
+}
+
+interface PatchToJudge {
+  readonly patch: Uint8Array;
+  readonly protection: Protection;
+  /** Digest of what the verdict is about. */
+  readonly subject: string;
+}
+
+/** Judges a run of the tests over a patch. The verdict also says how the work was placed. */
+export async function judgeRun(
+  store: Store,
+  run: TestRun,
+  { patch, protection, subject }: PatchToJudge,
+  placed: Pick<Verdict, 'applied' | 'restored'> = {},
+): Promise<Judged> {
+  const flags = flagEvaluation(patch, protection, run);
+  const verdict = { ...(await toVerdict(store, run, { subject, flags })), ...placed };
+  const missing = rewardOf(verdict, 'binary') === 1 ? [] : missingPrograms(run.log.toString('utf8'));
+  return { verdict, invalidReward: run.invalidReward ?? null, missing };
+}
+
+/** Judges work that cannot be placed for the tests, or in which the task's own files cannot be restored. */
+export async function judgeRefused(
+  store: Store,
+  refusal: string,
+  { patch, protection, subject }: PatchToJudge,
+): Promise<Judged> {
+  const log = Buffer.from(`The diff does not apply:\n${refusal}\n`);
+  const flags = flagEvaluation(patch, protection, null);
+  const failed = { kind: 'patch-failed', value: null, exitCode: null, log } as const;
+  return { verdict: await toVerdict(store, failed, { subject, flags }), invalidReward: null, missing: [] };
+}
+
+interface EndedWork {
+  readonly task: Pick<GradedTask, 'protection'>;
+  readonly diff: Diff;
+  readonly subject: string;
+}
+
+/** Judges work whose code ended the sandbox of its evaluation; `evidence` describes how. */
+export async function judgeEnded(store: Store, evidence: string, { task, diff, subject }: EndedWork): Promise<Judged> {
+  const log = Buffer.from(`The solution brought the sandbox of its evaluation down: ${evidence}\n`);
+  const patch = await store.get(diff.patch.digest);
+  const ended = { trick: 'limit', evidence: `the evaluation's sandbox was brought down: ${evidence}` } as const;
+  const flags = firstOfEach([...flagEvaluation(patch, task.protection, null), ended]);
+  const run = { kind: 'no-reward', value: null, exitCode: null, log } as const;
+  return { verdict: await toVerdict(store, run, { subject, flags }), invalidReward: null, missing: [] };
+}
