@@ -11,10 +11,11 @@ import { freePort } from '../../infra/temporal/ports.ts';
 import { openState, type StackState } from '../../workers/open-state.ts';
 import { type RunningStack, startStack } from '../../workers/up/start-stack.ts';
 import { maxEpochs } from '../../workflows/activity-options.ts';
-import { rolloutStatusQuery } from '../../workflows/contracts/messages.ts';
+import { pauseSignal, resumeSignal, rolloutStatusQuery } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
+import type { trainingRun } from '../../workflows/index.ts';
 import { cliOn } from '../helpers/cli.ts';
 import { type FleetHost, startFleetHost } from '../helpers/fleet/fleet-host.ts';
 import { type FleetServices, fleetSettings, servicesOfHosts, writeStackKey } from '../helpers/fleet/settings.ts';
@@ -32,12 +33,16 @@ const runId = 'on-a-cluster';
 const limitMs = 600_000;
 /** The time for which the kubelet and the API server are stopped: a minute, or in CI as long as a request of the host waits. */
 const stoppedMs = Number(process.env.TEMPER_TEST_STOPPED_SECONDS ?? (process.env.CI === 'true' ? 35 : 60)) * 1_000;
+/**
+ * A run that is paused between two faults, and whose steps have no groups before the one before them is trained. So each fault
+ * meets at most the rollouts of one step, and the run cannot end before the sixth fault.
+ */
 const request: RunRequest = {
   tasks: 'generated:train/3',
-  steps: 5,
+  steps: 6,
   groupsPerStep: 2,
   rolloutsPerGroup: 2,
-  maxStaleness: 1,
+  maxStaleness: 0,
   onStale: 'keep',
   training: { zeroVariance: 'keep' },
   settings: {
@@ -91,7 +96,8 @@ describe('a training run of a fleet in Pods whose cluster fails in every way, an
     await whileAtWork('a host was destroyed', destroyHost);
     await whileAtWork('the API server was stopped for a while', () => stopComponent('kube-apiserver'));
     await whileAtWork('the kubelet was stopped for a while', () => stopComponent('kubelet'));
-    status = await client.workflow.getHandle(runId).result();
+    await run().signal(resumeSignal);
+    status = await run().result();
     rollouts = await rolloutResults(client);
   });
   after(async () => {
@@ -123,7 +129,8 @@ describe('a training run of a fleet in Pods whose cluster fails in every way, an
 
   /**
    * Waits until an agent waits for a turn, for which the policy server is stopped, and then begins a fault on its host. The second
-   * part of the fault comes when the agent has its turn or waits for the cluster.
+   * part of the fault comes when the agent has its turn or waits for the cluster. The run is paused from then on, until the next
+   * fault is due.
    */
   async function whileAtWork(what: string, begin: (host: FleetHost) => Promise<Fault>): Promise<void> {
     const policy = center.parts().find(({ name }) => name === 'policy')?.pid ?? assert.fail('expected a policy server');
@@ -131,6 +138,7 @@ describe('a training run of a fleet in Pods whose cluster fails in every way, an
       await assertRunning(what);
       return (await epochs()).every((epoch) => epoch < maxEpochs);
     }, limitMs);
+    await run().signal(resumeSignal);
     let stopped = false;
     const host = await until(async () => {
       await assertRunning(what);
@@ -146,13 +154,16 @@ describe('a training run of a fleet in Pods whose cluster fails in every way, an
       process.kill(policy, stopped ? 'SIGSTOP' : 'SIGCONT');
       return null;
     }, limitMs);
+    await run().signal(pauseSignal, `before ${what}`);
     console.log(`${what}, at ${new Date().toISOString()}`);
     const end = await begin(host).finally(() => process.kill(policy, 'SIGCONT'));
     await end?.();
   }
 
+  const run = () => temporal.client.workflow.getHandle<typeof trainingRun>(runId);
+
   async function assertRunning(what: string): Promise<void> {
-    const { status: now } = await temporal.client.workflow.getHandle(runId).describe();
+    const { status: now } = await run().describe();
     assert.equal(now.name, 'RUNNING', `the run ended before ${what}`);
   }
 
