@@ -5,13 +5,18 @@ import { listFinished } from '../../activities/control/regrades/list-finished.ts
 import { regradeInput } from '../../workflows/contracts/regrade.ts';
 
 const status = (name: string) => ({ name });
+const stateOf = (ids: readonly string[], state: string) => Object.fromEntries(ids.map((id) => [id, state]));
 
 it('a regrade of a run has the rollouts that have just ended, which the list still takes for running', async () => {
-  const listed = { ended: 'COMPLETED', late: 'RUNNING', running: 'RUNNING', gone: 'RUNNING' };
-  const known = new Map([
-    ['late', 'COMPLETED'],
-    ['running', 'RUNNING'],
-  ]);
+  const waiting = Array.from({ length: 120 }, (_, number) => `waiting-${number}`);
+  const listed = {
+    ended: 'COMPLETED',
+    late: 'RUNNING',
+    gone: 'RUNNING',
+    ...stateOf(waiting, 'RUNNING'),
+    last: 'RUNNING',
+  };
+  const known = new Map(Object.entries({ late: 'COMPLETED', ...stateOf(waiting, 'RUNNING'), last: 'COMPLETED' }));
   const workflow = {
     async *list() {
       for (const [workflowId, name] of Object.entries(listed)) {
@@ -33,5 +38,5 @@ it('a regrade of a run has the rollouts that have just ended, which the list sti
   )) {
     found.push(workflowId);
   }
-  assert.deepEqual(found, ['ended', 'late']);
+  assert.deepEqual(found, ['ended', 'late', 'last']);
 });

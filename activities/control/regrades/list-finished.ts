@@ -1,4 +1,9 @@
-import { type Client, type WorkflowExecutionDescription, WorkflowNotFoundError } from '@temporalio/client';
+import {
+  type Client,
+  type WorkflowExecutionDescription,
+  type WorkflowExecutionInfo,
+  WorkflowNotFoundError,
+} from '@temporalio/client';
 import { z } from 'zod';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { RegradeInput } from '../../../workflows/contracts/regrade.ts';
@@ -7,6 +12,9 @@ import { searchAttributes } from '../../../workflows/contracts/search-attributes
 /** One execution of a rollout's workflow; the workflow id alone may be used again. */
 export const finishedRef = z.object({ workflowId: z.string(), runId: z.string() });
 export type FinishedRef = z.output<typeof finishedRef>;
+
+/** The number of listed rollouts whose states are asked for at the same time. */
+const askedAtOnce = 50;
 
 /** Lists the rollouts that an input names and that have a result, as the server lists them: the newest first. */
 export async function* listFinished(client: Client, { run, rollouts }: RegradeInput): AsyncIterable<FinishedRef> {
@@ -17,18 +25,35 @@ export async function* listFinished(client: Client, { run, rollouts }: RegradeIn
   const listed = 'WorkflowType="rollout" AND ExecutionStatus IN ("Completed", "Running")';
   const runFilter = run === undefined ? '' : ` AND ${searchAttributes.run.name}="${run.replaceAll('"', '\\"')}"`;
   let found = 0;
-  for await (const { workflowId, runId, status } of client.workflow.list({ query: `${listed}${runFilter}` })) {
-    // The list lags behind, so each that it takes for running is looked up.
-    if (status.name !== 'COMPLETED' && (await describe(client, workflowId, runId))?.status.name !== 'COMPLETED')
-      continue;
-    found += 1;
-    yield { workflowId, runId };
+  for await (const some of inParts(client.workflow.list({ query: `${listed}${runFilter}` }), askedAtOnce)) {
+    const states = await Promise.all(some.map((one) => hasCompleted(client, one)));
+    const completed = some.filter((_, position) => states[position]);
+    found += completed.length;
+    for (const { workflowId, runId } of completed) yield { workflowId, runId };
   }
   if (found === 0) {
     throw refused(
       `run: expected a run with rollouts that have ended, got ${run ?? 'none'}; \`temper status\` lists the runs`,
     );
   }
+}
+
+/** Divides a list into parts of a size; the last one may be shorter. */
+async function* inParts<Item>(list: AsyncIterable<Item>, size: number): AsyncIterable<readonly Item[]> {
+  let part: Item[] = [];
+  for await (const item of list) {
+    part.push(item);
+    if (part.length < size) continue;
+    yield part;
+    part = [];
+  }
+  if (part.length > 0) yield part;
+}
+
+/** Whether a listed execution has a result. The list lags behind, so one that it takes for running is looked up. */
+async function hasCompleted(client: Client, { workflowId, runId, status }: WorkflowExecutionInfo): Promise<boolean> {
+  if (status.name === 'COMPLETED') return true;
+  return (await describe(client, workflowId, runId))?.status.name === 'COMPLETED';
 }
 
 async function finishedNamed(client: Client, id: string): Promise<FinishedRef> {
