@@ -1,16 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
-import { errorMessage } from '../../../workflows/contracts/error-message.ts';
-import { SandboxFailure } from '../failure.ts';
-import { killPid } from '../kill.ts';
 import { keeperId, rootUid } from '../shell/accounts.ts';
 import * as scripts from '../shell/scripts.ts';
 import { callDaemon } from './daemon.ts';
+import { endFrozen } from './end-frozen.ts';
 
 const rounds = 5;
 const pauseMs = 20;
-/** The pause after the first attempt to freeze a container that failed; later ones are longer. */
-const frozenMs = 500;
 
 /** Runs a script that ends processes, as a uid inside. Returns false if it ran out of time, as where no memory is left for it. */
 type Kill = (uid: number, script: string) => Promise<boolean>;
@@ -18,18 +14,22 @@ type Kill = (uid: number, script: string) => Promise<boolean>;
 /** Ends every process of a uid in a container, even if they fight back. */
 export async function endAllOf(container: Docker.Container, uid: number, kill: Kill): Promise<void> {
   const find = async () => (await processesOf(container)).filter((one) => one.uid === uid);
-  await endProcesses(container, find, () => kill(uid, scripts.killAll));
+  if (await areEnded(find, () => kill(uid, scripts.killAll))) return;
+  await endFrozen(container, { only: uid });
 }
 
 /** Ends what ran in a container whose agent is root, under whatever uid: all but what temper itself keeps there. */
 export async function endAllOfRoot(container: Docker.Container, kill: Kill): Promise<void> {
-  const find = () => processesOfRoot(container);
-  await endProcesses(container, find, async () => {
+  const find = async () => (await processesOfRoot(container)).ended;
+  const killAll = async () => {
     for (const uid of new Set((await find()).map((one) => one.uid))) {
       if (!(await kill(uid, uid === rootUid ? scripts.killRoot : scripts.killAll))) return false;
     }
     return true;
-  });
+  };
+  if (await areEnded(find, killAll)) return;
+  const { kept, uidOffset } = await processesOfRoot(container);
+  await endFrozen(container, { allBut: keeperId + uidOffset, kept });
 }
 
 /** A process of a container, by its pid on the host. */
@@ -38,44 +38,16 @@ interface HostProcess {
   readonly uid: number;
 }
 
-async function endProcesses(
-  container: Docker.Container,
+/** Kills processes by commands inside. Returns whether they are gone. */
+async function areEnded(
   find: () => Promise<readonly HostProcess[]>,
   killAll: () => Promise<boolean>,
-): Promise<void> {
+): Promise<boolean> {
   for (let round = 0; round < rounds && (await killAll()); round++) {
-    if ((await find()).length === 0) return;
+    if ((await find()).length === 0) return true;
     await delay(pauseMs);
   }
-  await endFrozen(container, find);
-}
-
-/**
- * Freezes the container, kills the processes from the host and thaws it, for processes that kill the killer first, or leave no
- * memory to it. Requires the host's own rights.
- */
-async function endFrozen(container: Docker.Container, find: () => Promise<readonly HostProcess[]>): Promise<void> {
-  await freeze(container);
-  try {
-    for (const { pid } of await find()) killPid(pid);
-  } catch (cause) {
-    const text = 'cannot end the processes of a sandbox from the host: no permission; run the host worker as root';
-    throw new SandboxFailure('Internal', text, { cause });
-  } finally {
-    await callDaemon(() => container.unpause());
-  }
-}
-
-/** Freezes a container. The runtime gives up, and thaws it, when the processes take too long to stop, as on a busy machine. */
-async function freeze(container: Docker.Container): Promise<void> {
-  for (let round = 1; ; round++) {
-    try {
-      return await callDaemon(() => container.pause());
-    } catch (error) {
-      if (round === rounds || !/unable to freeze/.test(errorMessage(error))) throw error;
-      await delay(round * frozenMs);
-    }
-  }
+  return false;
 }
 
 interface ListedProcess extends HostProcess {
@@ -99,18 +71,25 @@ async function processesOf(container: Docker.Container): Promise<readonly Listed
     }));
 }
 
-/**
- * Returns the processes of a task whose agent is root, with their uids inside: all but the container's init, its oldest child,
- * which keeps the container alive, and the keeper's.
- */
-async function processesOfRoot(container: Docker.Container): Promise<readonly HostProcess[]> {
+/** The processes of a container whose agent is root, with their uids inside. */
+interface RootProcesses {
+  /** All but those that are kept. */
+  readonly ended: readonly HostProcess[];
+  /** The container's init, and its oldest child, which keeps the container alive. The keeper's are kept, too. */
+  readonly kept: readonly number[];
+  /** The uid of root on the host: another one than 0 with user namespaces. */
+  readonly uidOffset: number;
+}
+
+async function processesOfRoot(container: Docker.Container): Promise<RootProcesses> {
   const [all, { State }] = await Promise.all([processesOf(container), callDaemon(() => container.inspect())]);
-  // With user namespaces the host sees other uids: its uid of the init is root's inside.
-  const offset = all.find(({ pid }) => pid === State.Pid)?.uid ?? 0;
+  const uidOffset = all.find(({ pid }) => pid === State.Pid)?.uid ?? 0;
   const [alive] = all
     .filter(({ parent }) => parent === State.Pid)
     .sort((one, other) => other.age - one.age || one.pid - other.pid);
-  return all
-    .filter(({ pid, uid }) => pid !== State.Pid && pid !== alive?.pid && uid - offset !== keeperId)
-    .map(({ pid, uid }) => ({ pid, uid: uid - offset }));
+  const kept = [State.Pid, ...(alive === undefined ? [] : [alive.pid])];
+  const ended = all
+    .filter(({ pid, uid }) => !kept.includes(pid) && uid - uidOffset !== keeperId)
+    .map(({ pid, uid }) => ({ pid, uid: uid - uidOffset }));
+  return { ended, kept, uidOffset };
 }
