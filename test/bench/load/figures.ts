@@ -30,6 +30,8 @@ export interface LoadFigures {
   readonly outcomes: Readonly<Record<string, number>>;
   /** Activity attempts beyond the first, by stage. */
   readonly again: Readonly<Record<string, number>>;
+  /** The stages that were tried again, by the last failure before the end of each. */
+  readonly againBecause: Readonly<Record<string, number>>;
   readonly restarts: number;
   readonly processes: readonly ProcessFigures[];
   /** Writes of the Temporal server to its database. */
@@ -62,6 +64,9 @@ export function figuresOf(seen: Observed): LoadFigures {
     wholeRate: agents / (untilAtWorkSec + drainSec),
     outcomes: totals(rollouts, ({ outcome }) => [outcome, 1]),
     again: totals(stages, ({ stage, attempt }) => [stage, Math.abs(attempt - 1)]),
+    againBecause: totals(stages, ({ stage, attempt, lastFailure }) => {
+      return [`${stage}: ${attempt === 0 ? 'never began' : lastFailure}`, 1];
+    }),
     restarts: seen.restarts,
     processes: processFigures(seen),
     writes: {

@@ -3,8 +3,8 @@ import type { LoadFigures } from './figures.ts';
 
 /** Formats the figures of all cells as tables: one of cells, one of processes, one of what the control worker keeps. */
 export function reportText(cells: readonly LoadFigures[]): string {
-  const parts = [loadTable(cells), processTable(cells), serverTable(cells)];
-  return parts.join('\n\n');
+  const parts = [loadTable(cells), failureLines(cells), processTable(cells), serverTable(cells)];
+  return parts.filter(Boolean).join('\n\n');
 }
 
 const listed = (counts: Readonly<Record<string, number>>): string =>
@@ -39,6 +39,14 @@ function loadTable(cells: readonly LoadFigures[]): string {
   const title = `Agents in ${sandbox} sandboxes that end together; ${lanes} lanes, ${evaluations} evaluations at once`;
   return `${title}\n\n${table(head, rows)}`;
 }
+
+/** Lists why stages were tried again; empty if none was. */
+const failureLines = (cells: readonly LoadFigures[]): string =>
+  cells
+    .flatMap(({ agents, againBecause }) =>
+      Object.entries(againBecause).map(([why, count]) => `${agents} agents: ${count} tried again: ${why}`),
+    )
+    .join('\n');
 
 function processTable(cells: readonly LoadFigures[]): string {
   const head = ['agents', 'process', 'idle MB', 'peak MB', 'CPU ms', '% of a core asleep'];
