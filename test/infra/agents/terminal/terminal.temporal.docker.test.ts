@@ -60,21 +60,18 @@ describe('the agent terminal in a sealed container', () => {
     prompts = [];
     given = 0;
     replacedBefore = 3;
-    const note = typing(
-      ['cat >notes.txt\n', 0.3],
-      ['It divides now.\n', 0.3],
-      ['C-d', 30],
-      ['cat notes.txt; exit\n', 30],
-    );
     replies = [
       { text: typing(['cat stock.js\n', 30]) },
       { text: `I print much.\n\`\`\`json\n${typing(['seq 1 200000\n', 60])}\n\`\`\`` },
       { text: typing(['yes\n', 1]) },
       { text: typing(['C-c', 30]), once: /\ny\ny\n/ },
       { text: `<think>\nI take an interpreter.\n</think>\n${typing(['python3 -i -q\n', 1])}` },
-      { text: typing([python, 1], ['C-d', 30]), once: /python3 -i -q\n>>>/ },
+      { text: typing([python, 1]), once: /python3 -i -q\n>>>/ },
+      { text: typing(['C-d', 30]), once: /\d\n>>>/ },
       { text: 'What is left to do?' },
-      { text: note },
+      { text: typing(['echo be""gun; cat >notes.txt\n', 0.3]) },
+      { text: typing(['It divides now.\n', 0.3]), once: /begun/ },
+      { text: typing(['C-d', 30], ['cat notes.txt; exit\n', 30]), once: /It divides now\.[^\\]/ },
       { text: done },
       { text: done },
     ];
