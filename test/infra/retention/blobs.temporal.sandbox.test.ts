@@ -13,7 +13,7 @@ import { digestsIn } from '../../../infra/retention/references/history.ts';
 import { categories } from '../../../infra/retention/table.ts';
 import { createDirectory } from '../../../infra/store/directory.ts';
 import { sha256 } from '../../../infra/store/files.ts';
-import type { RolloutResult } from '../../../workflows/contracts/rollout.ts';
+import type { RolloutRequest, RolloutResult } from '../../../workflows/contracts/rollout.ts';
 import type { SweepRequest } from '../../../workflows/contracts/sweep.ts';
 import { type Rollouts, startRollouts } from '../../helpers/rollouts/rollouts.ts';
 import { repositoryRoot } from '../../helpers/sources.ts';
@@ -28,11 +28,19 @@ describe('retention of blobs', () => {
   let ended: RolloutResult;
   before(async () => {
     rollouts = await startRollouts();
-    ended = await rollouts.run('ended', { task: 'generated:train/1/0', agent: 'oracle' });
+    ended = await runListed('ended', { task: 'generated:train/1/0', agent: 'oracle' });
     assert.equal(ended.outcome, 'scored', JSON.stringify(ended));
   });
   after(() => rollouts.close());
   beforeEach(() => rm(join(rollouts.home, 'outcomes'), { recursive: true, force: true }));
+
+  /** Runs a rollout until the server lists its end, from which retention learns of it. */
+  async function runListed(id: string, request: RolloutRequest): Promise<RolloutResult> {
+    const result = await rollouts.run(id, request);
+    const query = `WorkflowId="${id}" AND ExecutionStatus="Completed"`;
+    await until(async () => (await rollouts.client.workflow.count(query)).count === 1);
+    return result;
+  }
 
   const contextOf = (changes: Partial<RetentionContext> = {}): RetentionContext => ({
     paths: pathsBelow(rollouts.home),
@@ -110,7 +118,7 @@ describe('retention of blobs', () => {
   it('keeps what an outcome needs after the server has forgotten its workflow', async () => {
     await recordedBefore();
     await pass(false);
-    const other = await rollouts.run('forgotten', { task: 'generated:train/1/1', agent: 'oracle' });
+    const other = await runListed('forgotten', { task: 'generated:train/1/1', agent: 'oracle' });
     await pass(false);
     // The server is asked only about what has ended since the last pass, so a time in the future makes it as good as forgetful.
     await recordedBefore(Date.now() + 2 * hourMs);
@@ -213,7 +221,7 @@ describe('retention of blobs', () => {
     await age(3, garbage);
     return garbage;
   }
-  /** Starts `temper gc`, and sends it the signal when it has removed one of the blobs. Takes more of them if it ends before. */
+  /** Starts `temper gc`, and sends it the signal when it has removed some of the blobs. Takes more of them if it removes all. */
   async function interrupt(name: string, signal: NodeJS.Signals, blobs = 3000) {
     const garbage = await makeGarbage(name, blobs);
     const child = gc();
@@ -221,12 +229,12 @@ describe('retention of blobs', () => {
     await until(async () => (await countOf(garbage)) < garbage.length);
     child.kill(signal);
     const [code, killedBy] = await exit;
-    if (code === 0) return interrupt(name, signal, 2 * blobs);
+    if (code === 0 || (await countOf(garbage)) === 0) return interrupt(name, signal, 2 * blobs);
     return { garbage, code, killedBy, errors: await errors };
   }
 
   it('may be killed at any point, beside a rollout that runs: nothing that is needed goes, and the next pass finishes', async () => {
-    ended = await rollouts.run('ended-again', { task: 'generated:train/1/0', agent: 'oracle' });
+    ended = await runListed('ended-again', { task: 'generated:train/1/0', agent: 'oracle' });
     await age(3);
     const running = rollouts.run('beside', { task: 'generated:train/1/2', agent: 'oracle' });
     const { garbage, killedBy } = await interrupt('killed', 'SIGKILL');
@@ -249,8 +257,6 @@ describe('retention of blobs', () => {
     const { garbage, code, errors } = await interrupt('interrupted', 'SIGINT');
     assert.equal(code, 130);
     assert.match(errors, /ending after the file that is being removed \(press Ctrl-C again to exit at once\)/);
-    const left = await countOf(garbage);
-    assert.ok(left > 0, 'expected the interrupt to come before the end');
     assert.deepEqual(await all(createDirectory(rollouts.home).leftovers(['store'])), []);
     assert.deepEqual(
       (await readdir(rollouts.home)).filter((name) => name.endsWith('.lock')),
