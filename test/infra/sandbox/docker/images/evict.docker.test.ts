@@ -9,11 +9,23 @@ import { builtImageName, readBuildContext } from '../../../../../infra/harbor/bu
 import { readDiskUsage } from '../../../../../infra/sandbox/docker/disk-usage.ts';
 import { createImageUses } from '../../../../../infra/sandbox/docker/images/uses.ts';
 import { createDockerProvider } from '../../../../../infra/sandbox/docker/provider.ts';
+import type { SandboxProvider } from '../../../../../infra/sandbox/sandbox.ts';
 import { startRegistry } from '../../../../helpers/sandbox/registry.ts';
 import { treeOf } from '../../../../helpers/sandbox/workspaces.ts';
+import { until } from '../../../../helpers/until.ts';
 
 const docker = new Docker();
 const { signal } = new AbortController();
+
+/** Evicts until this number of images is removed: one call ends after a time, which the answers of a busy daemon may take. */
+async function evict(provider: SandboxProvider, count: number): Promise<readonly string[]> {
+  const removed: string[] = [];
+  await until(async () => {
+    removed.push(...(await provider.evictImages(signal)));
+    return removed.length >= count;
+  });
+  return [...removed, ...(await provider.evictImages(signal))];
+}
 
 it('removes images that temper pulled, but none in use and none that was there before', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'temper-evict-'));
@@ -42,7 +54,7 @@ it('removes images that temper pulled, but none in use and none that was there b
     for (const name of await readdir(directory)) await utimes(join(directory, name), 1, 1);
     assert.deepEqual(await open(1).evictImages(signal), [], 'expected images within the budget to stay');
     await open(0).prepare({ task: 't', image: images[3] ?? '', source: 'registry' }, () => undefined, signal);
-    assert.deepEqual(await open(0.000_001).evictImages(signal), [images[2]]);
+    assert.deepEqual(await evict(open(0.000_001), 1), [images[2]]);
     assert.deepEqual(await there(), ['before:1', 'used:1', 'late:1']);
   } finally {
     await container?.remove({ force: true });
@@ -70,8 +82,8 @@ it('removes no more images than necessary, least recently used first', async () 
       const usedAt = [2, 1, 3][index] ?? 0;
       await utimes(join(directory, fileOfUse(image)), usedAt, usedAt);
     }
-    assert.deepEqual(await open(0.002_5).evictImages(signal), [images[1]]);
-    assert.deepEqual(await open(0.001_5).evictImages(signal), [images[0]]);
+    assert.deepEqual(await evict(open(0.002_5), 1), [images[1]]);
+    assert.deepEqual(await evict(open(0.001_5), 1), [images[0]]);
   } finally {
     for (const image of images) {
       await docker
@@ -104,7 +116,7 @@ it('counts a layer that several images share once', async () => {
     // Much larger than either image, but smaller than both together.
     const budgetBytes = one + other * 0.8 + sharedByOthers;
     assert.deepEqual(await open(budgetBytes / 1e9).evictImages(signal), []);
-    assert.equal((await open((one * 0.5) / 1e9).evictImages(signal)).length, 2);
+    assert.deepEqual((await evict(open((one * 0.5) / 1e9), 2)).toSorted(), images.toSorted());
   } finally {
     for (const image of images) {
       await docker
