@@ -50,7 +50,7 @@ describe('a bucket', () => {
       objects.putOnce('c', randomBytes(9 * 2 ** 20)),
     ];
     const reading = objects.get('a');
-    const late = setTimeout(() => void server.start(), 3_000);
+    const late = setTimeout(() => void server.start(), 500);
     try {
       const [replaced, created] = await Promise.all(writes);
       assert.ok(replaced && created);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -132,10 +133,14 @@ describe('the dev server', () => {
 
   it('does not take the answers of another server for its own, which took the port while it started', async () => {
     const slow = join(directory, 'slow.sh');
-    await writeFile(slow, `#!/bin/sh\nsleep 3\nexec ${executable} "$@"\n`, { mode: 0o755 });
+    const [begun, go] = [join(directory, 'begun'), join(directory, 'go')];
+    const script = `#!/bin/sh\n: >${begun}\nwhile [ ! -e ${go} ]; do sleep 0.1; done\nexec ${executable} "$@"\n`;
+    await writeFile(slow, script, { mode: 0o755 });
     const port = await freePort();
     const late = failure(options({ executable: slow, dbFile: join(directory, 'late.db'), port }), 'port-in-use');
+    await until(() => existsSync(begun));
     const first = await startDevServer(options({ dbFile: join(directory, 'early.db'), port }));
+    await writeFile(go, '');
     await late.finally(() => first.kill());
   });
 

@@ -221,12 +221,10 @@ describe('an unloaded session', () => {
 it('the clean-up removes files that were not written for a long time, and keeps the others', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'temper-journals-'));
   const names = ['old.1.jsonl', 'old.2.sealed.json', 'old.group', 'old.1.holder', 'kept.1.jsonl', 'new.1.jsonl'];
+  const beforeMs = Date.now() - 60_000;
   for (const name of names) await appendFile(join(dir, name), 'x');
   for (const name of names.slice(0, 5)) await utimes(join(dir, name), 1_000, 1_000);
-  await createSessionFiles({ dir, shared: null, name: 'gateway' }).cleanUp(
-    Date.now() - 60_000,
-    (id) => id === 'kept.1',
-  );
+  await createSessionFiles({ dir, shared: null, name: 'gateway' }).cleanUp(beforeMs, (id) => id === 'kept.1');
   assert.deepEqual((await readdir(dir)).toSorted(), ['kept.1.jsonl', 'new.1.jsonl']);
   await rm(dir, { recursive: true });
 });
