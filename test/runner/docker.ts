@@ -1,7 +1,8 @@
 import Docker from 'dockerode';
 import type { Availability } from './need.ts';
 
-const pingTimeoutMs = 5_000;
+/** The time of one answer, which a busy engine may need. Without an engine there is an error at once. */
+const answerMs = 60_000;
 /** The image that the Docker tests run in; infra/images/build.sh makes it. */
 const testImage = 'temper-tasks:bookworm';
 /** The start of a label's name that every container of temper carries. */
@@ -32,5 +33,5 @@ export async function temperContainers(docker: Docker = defaultEngine()): Promis
 
 /** Returns the engine that DOCKER_HOST names, else this machine's own. */
 function defaultEngine(): Docker {
-  return new Docker({ timeout: pingTimeoutMs });
+  return new Docker({ timeout: answerMs });
 }

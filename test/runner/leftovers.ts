@@ -4,8 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** The variable in the environment of every process that a test run starts, and so of those that it forgets to stop. */
 export const testRunVariable = 'TEMPER_TEST_RUN';
 
-const graceMs = 3_000;
-const pollMs = 100;
+/** The looks at processes that were asked to end, and the pause after each. A machine that stands still costs none of the looks. */
+const looks = 30;
+const pauseMs = 100;
 
 /** Kills the processes that the test run `id` left behind and returns their command lines. Finds them on Linux only. */
 export async function killLeftovers(id: string): Promise<string[]> {
@@ -18,8 +19,7 @@ export async function killLeftovers(id: string): Promise<string[]> {
 
 /** Waits until processes that were asked to end have ended. */
 async function waitUntilEnded(id: string): Promise<void> {
-  const deadline = Date.now() + graceMs;
-  while ((await processesOf(id)).length > 0 && Date.now() < deadline) await sleep(pollMs);
+  for (let look = 0; look < looks && (await processesOf(id)).length > 0; look += 1) await sleep(pauseMs);
 }
 
 async function processesOf(id: string): Promise<{ readonly pid: number; readonly command: string }[]> {
