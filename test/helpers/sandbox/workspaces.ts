@@ -140,7 +140,7 @@ export function sandboxMaker(
   image: string,
   workdir = '/workspace',
 ): SandboxMaker {
-  const signal = AbortSignal.timeout(600_000);
+  const { signal } = new AbortController();
   const made: string[] = [];
   let count = 0;
   const clear = async (): Promise<void> => {

@@ -18,7 +18,7 @@ type Target = { readonly host: string; readonly port: number } | { readonly path
 const connector = `
 const { connect } = require('node:net');
 const attempt = (target) => new Promise((resolve) => {
-  const socket = connect({ ...target, timeout: 3000 });
+  const socket = connect({ ...target, timeout: 30000 });
   const say = (what) => { resolve(what); socket.destroy(); };
   socket.once('connect', () => say('open'));
   socket.once('timeout', () => say('timeout'));
@@ -44,7 +44,7 @@ Promise.all(JSON.parse(process.env.SECRETS).map(ask)).then((all) => console.log(
 
 describe("an agent's sandbox", () => {
   const stack = `sealed-${process.pid}`;
-  const signal = AbortSignal.timeout(300_000);
+  const { signal } = new AbortController();
   const provider = createDockerProvider({ stack });
   const neighbourListens = { port: 9_999, abstract: '\0temper-neighbour' };
   let home: string;
@@ -132,7 +132,7 @@ describe("an agent's sandbox", () => {
     assert.equal((await gateway.send({ path: '/v1/models', headers: bearer(secrets.neighbour) })).status, 200);
   });
 
-  const limits = { timeoutMs: 20_000, maxOutputBytes: 2 ** 20 } as const;
+  const limits = { timeoutMs: 60_000, maxOutputBytes: 2 ** 20 } as const;
   const bearer = (secret: string) => ({ authorization: `Bearer ${secret}` });
 
   function inside(argv: readonly string[], env: Readonly<Record<string, unknown>> = {}): Command {

@@ -8,7 +8,7 @@ import { foreground, sh } from '../sandbox/contract.ts';
 describe('the skills of a task', () => {
   const stack = `skills-${process.pid}`;
   const provider = createDockerProvider({ stack });
-  const signal = AbortSignal.timeout(300_000);
+  const { signal } = new AbortController();
   const names = [`${stack}-plain`, `${stack}-root`] as const;
   after(async () => {
     for (const name of names) await provider.remove(name);

@@ -20,7 +20,7 @@ writeFileSync('pid', String(process.pid));
 `;
 
 /** npm runs a program in a shell, and a signal that ends npm ends only the shell. */
-describe('a program that npm runs', { timeout: 120_000 }, () => {
+describe('a program that npm runs', () => {
   let directory: string;
   const groups: number[] = [];
   before(async () => {

@@ -10,6 +10,7 @@ import type { SandboxKind, SandboxProvider, UnsupportedReason } from '../../../i
 const root = mkdtempSync(join(tmpdir(), 'choice-'));
 after(() => rmSync(root, { recursive: true, force: true }));
 
+const never = new AbortController().signal;
 const needs = { task: 'quixbugs-gcd', image: 'some:image', paths: ['/workspace', '/tests'], filesInImage: false };
 const kind = (name: SandboxKind, refusal?: UnsupportedReason): [SandboxKind, SandboxProvider] => {
   const provider = createLocalProvider({ root, stack: 'choice' });
@@ -88,7 +89,7 @@ it('rejects tasks by name if no confinement works', async () => {
   assert.equal(description.ready, false);
   const labels = { stack: 'none', run: '', rollout: '', epoch: 0, purpose: 'agent' as const, expiresAtMs: 0 };
   const limits = { cpus: 1, memoryMb: 64, diskMb: 64, pids: 16, workdir: '/workspace', mounts: [] };
-  const ensured = provider.ensure({ name: 'refused', image: '', labels, ...limits }, AbortSignal.timeout(1_000));
+  const ensured = provider.ensure({ name: 'refused', image: '', labels, ...limits }, never);
   await assert.rejects(ensured, { type: 'UnsupportedTask' });
 });
 
@@ -97,12 +98,11 @@ it('reports a failed set-up as a failure of the host, not as an exit of the comm
   const labels = { stack: 'set-up', run: '', rollout: '', epoch: 0, purpose: 'agent' as const, expiresAtMs: 0 };
   const limits = { cpus: 1, memoryMb: 64, diskMb: 64, pids: 16, workdir: '/workspace' };
   const mounts = [{ source: join(root, 'absent'), target: '/runtime', readOnly: true as const }];
-  const signal = AbortSignal.timeout(20_000);
-  const sandbox = await provider.ensure({ name: 'mountless', image: '', labels, ...limits, mounts }, signal);
+  const sandbox = await provider.ensure({ name: 'mountless', image: '', labels, ...limits, mounts }, never);
   const command = { argv: ['true'] as [string], env: {}, account: 'agent' as const };
   const failure = { type: 'Internal', message: /set-up.*absent/ };
-  await assert.rejects(sandbox.exec({ ...command, timeoutMs: 5_000, maxOutputBytes: 1_000 }, signal), failure);
-  await sandbox.start({ ...command, key: 'job' }, signal);
-  await assert.rejects(sandbox.wait('job', { timeoutMs: 5_000 }, signal), failure);
+  await assert.rejects(sandbox.exec({ ...command, timeoutMs: 60_000, maxOutputBytes: 1_000 }, never), failure);
+  await sandbox.start({ ...command, key: 'job' }, never);
+  await assert.rejects(sandbox.wait('job', { timeoutMs: 60_000 }, never), failure);
   await provider.remove(sandbox.name);
 });

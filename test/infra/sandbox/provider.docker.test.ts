@@ -9,6 +9,7 @@ import { until } from '../../helpers/until.ts';
 import { foreground, sandboxContract, sh } from './contract.ts';
 
 const image = 'temper-tasks:bookworm';
+const longWait = { timeoutMs: 120_000 };
 
 sandboxContract({
   title: 'docker sandboxes',
@@ -80,7 +81,7 @@ describe('a docker sandbox, seen from the daemon', () => {
     assert.ok(sandbox);
     const run = async (key: string, argv: ['sh', '-c', string]) => {
       await sandbox.start({ key, argv, env: {}, account: 'agent' }, signal);
-      assert.equal((await sandbox.wait(key, { timeoutMs: 20_000 }, signal)).state, 'exited');
+      assert.equal((await sandbox.wait(key, longWait, signal)).state, 'exited');
       // The recorder's stream ends with one more request, which asks for its exit code.
       const before = calls + 1;
       await sandbox.killProcesses('agent');
@@ -122,10 +123,10 @@ describe('a docker sandbox, seen from the daemon', () => {
     const leave =
       'echo said; for u in 0 1 65534; do setsid setpriv --reuid=$u --clear-groups sleep 321 >/dev/null 2>&1 & done';
     await sandbox.start({ key: 'agent', argv: sh(leave), env: {}, account: 'agent' }, signal);
-    assert.equal((await sandbox.wait('agent', { timeoutMs: 20_000 }, signal)).state, 'exited');
+    assert.equal((await sandbox.wait('agent', longWait, signal)).state, 'exited');
     const count = sh('cat /proc/[0-9]*/cmdline | tr "\\0" " " | grep -o "sleep 3[2]1" | wc -l');
     await until(async () => String((await sandbox.exec({ ...foreground, argv: count }, signal)).stdout) === '3\n');
-    await sandbox.start({ key: 'tests', argv: ['sleep', '60'], env: {}, account: 'grader' }, signal);
+    await sandbox.start({ key: 'tests', argv: ['sleep', '600'], env: {}, account: 'grader' }, signal);
     await sandbox.killProcesses('agent');
     assert.equal(String((await sandbox.exec({ ...foreground, argv: count }, signal)).stdout), '0\n');
     assert.equal(String((await sandbox.readLog('agent', { fromByte: 0, maxBytes: 100 })).bytes), 'said\n');
@@ -148,7 +149,7 @@ describe('a docker sandbox, seen from the daemon', () => {
       `echo kept; kill -9 1; kill -TERM 1; mv ${keeperDirectory} /x; rm -rf ${keeperDirectory}/tests; cat ${keeperDirectory}/tests/log; kill -9 -1; exit 3`,
     );
     await sandbox.start({ key: 'tests', argv, env: {}, account: 'grader' }, signal);
-    assert.equal((await sandbox.wait('tests', { timeoutMs: 20_000 }, signal)).state, 'exited');
+    assert.equal((await sandbox.wait('tests', longWait, signal)).state, 'exited');
     assert.match(String((await sandbox.readLog('tests', { fromByte: 0, maxBytes: 100 })).bytes), /^kept\n/);
   });
 
@@ -167,9 +168,9 @@ describe('a docker sandbox, seen from the daemon', () => {
 
   it('reports with evidence that its container was killed from outside, and never starts it again', async () => {
     const sandbox = await make('killed');
-    await sandbox.start({ key: 'job', argv: ['sleep', '60'], env: {}, account: 'agent' }, signal);
+    await sandbox.start({ key: 'job', argv: ['sleep', '600'], env: {}, account: 'agent' }, signal);
     const lost = { type: 'SandboxLost', loss: 'killed-outside', message: /kill signal 9/ };
-    const waiting = assert.rejects(sandbox.wait('job', { timeoutMs: 60_000 }, signal), lost);
+    const waiting = assert.rejects(sandbox.wait('job', longWait, signal), lost);
     await docker.getContainer(sandbox.name).kill();
     await waiting;
     await assert.rejects(sandbox.exec({ ...foreground, argv: ['true'] }, signal), lost);

@@ -52,7 +52,7 @@ describe('a container engine that is unreachable when a host opens its sandboxes
   const socket = join(root, 'docker.sock');
   const engine = engineAt(socket);
   const earlier = process.env.DOCKER_HOST;
-  const signal = AbortSignal.timeout(300_000);
+  const { signal } = new AbortController();
   let real: SandboxProvider;
   let providers: Providers;
   const host = () => ({ name: 'some-host', providers, fence: () => null, slots: createSlots(1) });

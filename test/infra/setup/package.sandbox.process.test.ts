@@ -12,9 +12,6 @@ import { repositoryRoot } from '../../helpers/sources.ts';
 
 const run = promisify(execFile);
 
-/** A stack starts in seconds, but may take minutes on a busy machine. */
-const startTimeoutMs = 300_000;
-
 /** The paths that the package may hold: compiled code of the product, the files it reads, and the program that starts it. */
 const productPaths = [
   /^dist\/(?:workflows|activities|workers|infra)\//,
@@ -65,7 +62,7 @@ export default defineHostTool({
 `,
 };
 
-describe('the packed package, installed in an empty folder', { timeout: 2 * startTimeoutMs }, () => {
+describe('the packed package, installed in an empty folder', () => {
   let directory = '';
   let files: readonly string[] = [];
   const inFolder = (): string => join(directory, 'app');

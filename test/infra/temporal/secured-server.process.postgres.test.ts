@@ -25,7 +25,7 @@ import { createNamespace } from '../../helpers/temporal/production/namespace.ts'
 import { type ProductionServer, startProductionServer } from '../../helpers/temporal/production/server.ts';
 
 const namespace = 'secured';
-const callMs = 10_000;
+const callMs = 60_000;
 
 describe('a Temporal server that demands a client certificate and an API key', () => {
   const undo = new AsyncDisposableStack();

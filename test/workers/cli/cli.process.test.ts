@@ -144,7 +144,7 @@ function temperWith(settings: Readonly<Record<string, string>>, ...args: readonl
   const { TEMPORAL_ADDRESS: _, ...env } = process.env;
   const own = { TEMPER_HOME: home, TEMPER_TEMPORAL_PORT: port, TEMPORAL_CONFIG_FILE: '/nonexistent/temporal.toml' };
   return new Promise((resolve) => {
-    const options = { env: { ...env, ...own, ...settings }, timeout: 60_000 };
+    const options = { env: { ...env, ...own, ...settings }, timeout: 600_000 };
     execFile(process.execPath, [program, ...args], options, (error, stdout, stderr) => {
       resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr });
     });

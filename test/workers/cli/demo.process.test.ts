@@ -11,11 +11,9 @@ const program = [join(import.meta.dirname, '../../../workers/cli.ts'), 'demo'];
 /** The demo in CI is short. By hand, TEMPER_TEST_DEMO=whole replaces it by the whole one. */
 const isWhole = process.env.TEMPER_TEST_DEMO === 'whole';
 const short = isWhole ? program : [join(import.meta.dirname, 'short-demo.ts')];
-/** The time limit of the demo, whose warm-up alone takes half a minute on two idle cores. */
-const timeoutMs = 600_000;
 
 /** Runs the demo as a user does, but with a single training step, and the first time with less work before and after it. */
-describe('temper demo', { timeout: timeoutMs }, () => {
+describe('temper demo', () => {
   let home: string;
   const started: ChildProcess[] = [];
   before(async () => {

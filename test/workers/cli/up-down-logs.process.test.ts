@@ -17,7 +17,7 @@ import { until } from '../../helpers/until.ts';
 const root = join(import.meta.dirname, '../../..');
 const program = join(root, 'workers/cli.ts');
 
-describe('a stack as a user operates it', { timeout: 600_000 }, () => {
+describe('a stack as a user operates it', () => {
   let home: string;
   before(async () => {
     home = await mkdtemp(join(tmpdir(), 'temper-operate-'));

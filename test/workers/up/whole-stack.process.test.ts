@@ -18,7 +18,7 @@ const program = join(import.meta.dirname, '../../../workers/cli.ts');
 /** The limit of each wait: a stack starts in seconds, but may take a minute on a busy machine. */
 const timeoutMs = 180_000;
 
-describe('temper up', { timeout: 3 * timeoutMs }, () => {
+describe('temper up', () => {
   let home: string;
   let stack: ChildProcess;
   let metricsPort: number;

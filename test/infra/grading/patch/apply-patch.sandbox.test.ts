@@ -21,7 +21,7 @@ const wrongContext = '@@ -1,3 +1,3 @@\n nowhere\n-two\n+TWO\n else\n';
 const wrong = '@@ -1,3 +1,3 @@\n one\n-absent\n+TWO\n three\n';
 
 describe('a third-party patch', () => {
-  const signal = AbortSignal.timeout(600_000);
+  const { signal } = new AbortController();
   let root: string;
   let maker: SandboxMaker;
   before(async () => {

@@ -5,7 +5,7 @@ import type { SandboxMaker } from '../../../helpers/sandbox/workspaces.ts';
 
 /** The limit of one call. */
 const limit = (): AbortSignal => AbortSignal.timeout(120_000);
-const limits = { timeoutMs: 20_000, maxOutputBytes: 2 ** 20 } as const;
+const limits = { timeoutMs: 60_000, maxOutputBytes: 2 ** 20 } as const;
 
 /** Checks what tests see of a command that they run as the agent. */
 export async function checkAgentCommands(maker: SandboxMaker): Promise<void> {

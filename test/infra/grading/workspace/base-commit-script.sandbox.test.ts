@@ -41,7 +41,7 @@ true
 `;
 
 describe("the agent's repository", () => {
-  const signal = AbortSignal.timeout(600_000);
+  const { signal } = new AbortController();
   let root: string;
   let maker: SandboxMaker;
   before(async () => {

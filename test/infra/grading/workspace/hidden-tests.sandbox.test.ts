@@ -15,7 +15,7 @@ const image = `git init -q -b main . && git config user.name t && git config use
 
 it('places hidden tests of a later commit over the diff in an evaluation, and keeps them out of the agent’s sandbox', async () => {
   const root = await mkdtemp(join(tmpdir(), 'temper-hidden-tests-'));
-  const signal = AbortSignal.timeout(60_000);
+  const { signal } = new AbortController();
   try {
     await using maker = sandboxMaker(createLocalProvider({ root, stack: 'hidden-tests' }), 'hidden-tests', 'none');
     const split = splitSetupScript(

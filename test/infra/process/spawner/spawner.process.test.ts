@@ -21,7 +21,7 @@ const sh = (script: string, rest: Partial<CollectedCommand> = {}): CollectedComm
   ...rest,
 });
 /** Writes its pid to a file and sleeps. */
-const sleeper = (file: string): CollectedCommand => sh(`echo $$ >${file}.new; mv ${file}.new ${file}; exec sleep 60`);
+const sleeper = (file: string): CollectedCommand => sh(`echo $$ >${file}.new; mv ${file}.new ${file}; exec sleep 600`);
 
 for (const [title, create] of [
   ['a spawner that forks its own process', createDirectSpawner],
@@ -68,7 +68,7 @@ function spawnerContract(spawner: Spawner): void {
 
   it('kills a command with its children', async () => {
     const file = join(directory, 'killed');
-    const command = spawner.start(sh(`sleep 60 & echo $! >${file}.new; mv ${file}.new ${file}; wait`));
+    const command = spawner.start(sh(`sleep 600 & echo $! >${file}.new; mv ${file}.new ${file}; wait`));
     const child = await until(() => existsSync(file) && Number(readFileSync(file, 'utf8')));
     command.kill();
     assert.equal((await command.ended).exitCode, 137);
@@ -84,7 +84,7 @@ function spawnerContract(spawner: Spawner): void {
 
   it('launches a command in a session of its own, and returns once it has closed its stdout', async () => {
     const file = join(directory, 'launched');
-    const script = `echo $$ >${file}; exec >/dev/null; exec sleep 60`;
+    const script = `echo $$ >${file}; exec >/dev/null; exec sleep 600`;
     await spawner.launch({ argv: ['/bin/sh', '-c', script], env });
     const pid = Number(readFileSync(file, 'utf8'));
     assert.equal(isAlive(pid), true);

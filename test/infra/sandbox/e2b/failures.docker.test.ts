@@ -142,7 +142,7 @@ describe('an E2B sandbox', () => {
   it('is resumed if it was paused by hand, with what ran in it', async () => {
     const asked = spec('paused');
     const sandbox = await provider.ensure(asked, limit());
-    await sandbox.start({ key: 'job', account: 'agent', env: {}, argv: sh('sleep 60') }, limit());
+    await sandbox.start({ key: 'job', account: 'agent', env: {}, argv: sh('sleep 600') }, limit());
     await server.pause(asked.name);
     const again = await open().attach(asked.name);
     assert.deepEqual(await again?.status('job'), { state: 'running' });

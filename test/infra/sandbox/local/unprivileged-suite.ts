@@ -104,7 +104,7 @@ function rerunUnprivileged(file: string): void {
       cwd: '/',
       env: { PATH: `${process.env.PATH}`, HOME: '/tmp' },
       encoding: 'utf8',
-      timeout: 300_000,
+      timeout: 900_000,
     });
     assert.equal(run.status, 0, run.stdout + run.stderr);
   } finally {

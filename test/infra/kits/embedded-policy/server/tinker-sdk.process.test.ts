@@ -37,7 +37,7 @@ describe('the official tinker SDK trains, samples, saves, restores, and learns w
       t.after(() => policy.close());
       const script = join(import.meta.dirname, 'tinker_client.py');
       const env = { PATH: process.env.PATH, HOME: process.env.HOME, TINKER_TELEMETRY: '0', NO_PROXY: '127.0.0.1' };
-      const { stdout } = await run(found.python, [script, policy.url], { timeout: 180_000, env });
+      const { stdout } = await run(found.python, [script, policy.url], { timeout: 600_000, env });
       const seen = JSON.parse(stdout);
 
       assert.equal(seen.version, version);
