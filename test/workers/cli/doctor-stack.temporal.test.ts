@@ -4,10 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { type Config, readConfig } from '../../../infra/settings/config.ts';
+import { checkSandboxes } from '../../../workers/cli/commands/doctor/sandboxes.ts';
 import { checkStack } from '../../../workers/cli/commands/doctor/stack.ts';
 import type { PartName } from '../../../workers/up/part.ts';
 import { createUpFileWriter } from '../../../workers/up/up-file.ts';
 import { startTestServer, type TestServer } from '../../helpers/temporal/temporal.ts';
+
+const options = { register: false, model: undefined } as const;
 
 describe('the doctor of a running stack', () => {
   let server: TestServer;
@@ -26,6 +29,13 @@ describe('the doctor of a running stack', () => {
 
   /** The names of the checks of a stack that consists of these parts, supervised by this process. */
   async function checksOf(...names: readonly PartName[]): Promise<readonly string[]> {
+    await runs(...names);
+    const checks: string[] = [];
+    for await (const { name } of checkStack(config, options)) checks.push(name);
+    return checks;
+  }
+
+  async function runs(...names: readonly PartName[]): Promise<void> {
     const part = { state: 'running', pid: null, restarts: 0, lastExit: null, logFile: 'log' } as const;
     const { address: temporal, namespace } = server.target;
     const writer = createUpFileWriter({
@@ -36,9 +46,6 @@ describe('the doctor of a running stack', () => {
     });
     writer.changed();
     await writer.written();
-    const checks: string[] = [];
-    for await (const { name } of checkStack(config, { register: false, model: undefined })) checks.push(name);
-    return checks;
   }
 
   it('looks for a host worker and a gateway only on a machine that has a host', async () => {
@@ -46,5 +53,14 @@ describe('the doctor of a running stack', () => {
     assert.deepEqual((await checksOf('policy', 'control', 'trainer')).toSorted(), common.toSorted());
     const hosted = [...common, 'host worker', 'gateway'];
     assert.deepEqual((await checksOf('gateway-1', 'control', 'host')).toSorted(), hosted.toSorted());
+  });
+
+  it('asks for a kind of sandbox only on a machine that has a host', async () => {
+    const lacking = { ...config, sandbox: 'e2b' } as const;
+    const statesOf = async () => (await Array.fromAsync(checkSandboxes(lacking, options))).map(({ state }) => state);
+    await runs('control', 'trainer');
+    assert.deepEqual(await statesOf(), ['ok']);
+    await runs('gateway', 'host');
+    assert.ok((await statesOf()).includes('missing'));
   });
 });

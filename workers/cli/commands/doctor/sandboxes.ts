@@ -10,9 +10,14 @@ import { errorMessage } from '../../../../workflows/contracts/error-message.ts';
 import { type SandboxKind, sandboxKinds } from '../../../../workflows/contracts/sandbox-kinds.ts';
 import { bytes, counted } from '../../text/output.ts';
 import { type Check, missing, ok, type RunChecks, warn } from './checks.ts';
+import { mayHaveHost } from './stack.ts';
 
 /** Checks which kinds of sandbox work on this host, and names what each does not protect. */
 export const checkSandboxes: RunChecks = async function* (config) {
+  if (!(await mayHaveHost(config))) {
+    yield ok('sandboxes', 'none are needed, since the stack has no host on this machine');
+    return;
+  }
   const stack = await openStackId(config.paths, await openObjects(config.store));
   const { all, unusable } = await openProviders({
     stack,

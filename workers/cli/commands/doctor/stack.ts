@@ -24,12 +24,17 @@ export const checkStack: RunChecks = async function* (config) {
     yield warn('stack', `no stack runs on ${config.home}`, 'start one with `temper up`');
     return;
   }
-  // The machine of a fleet's trainer has no host, which its gateway belongs to.
-  const hasHost = !running || up.parts.some(({ name }) => kindOf(name) === 'host');
+  const hasHost = await mayHaveHost(config);
   yield* workers(config, hasHost);
   if (hasHost) yield* gateways(config);
   for (const engine of createEngines(config.pool)) yield await engineCheck(engine);
 };
+
+/** Whether this machine has a host, or may get one. That of a fleet's trainer has none, nor the gateway that belongs to one. */
+export async function mayHaveHost({ paths }: Config): Promise<boolean> {
+  const up = await readUpFile(paths.up);
+  return up === null || !isUp(up) || up.parts.some(({ name }) => kindOf(name) === 'host');
+}
 
 const engineRemedy = 'start it with `temper policy`, or start the server that TEMPER_ENGINE_URLS names';
 /** The remedies for an engine that answers and cannot be used, by what its failure says. */
