@@ -28,6 +28,8 @@ const upFile = z.object({
   ports: z.object({ temporal: z.int(), ui: z.int(), policy: z.int() }),
   /** The variables that name the store, which a client's own environment may lack. Versions before 0.5 had none. */
   store: z.partialRecord(z.enum(storeVariables), z.string()).default({}),
+  /** The name of the host, which a client's own environment may lack, too. */
+  host: z.exactOptional(z.string()),
   parts: z.array(
     z.object({
       name: z.custom<PartName>((name) => typeof name === 'string' && partName.test(name)),
@@ -111,6 +113,7 @@ function snapshot({ config, addresses, state, parts }: RecordedStack): UpFile {
     addresses,
     ports: { temporal: config.temporalPort, ui: config.uiPort, policy: config.policyPort },
     store: storeOf(config),
+    host: config.host,
     parts: parts().map(({ pid, ...part }) => ({ ...part, process: pid === null ? null : identityOf(pid) })),
   };
 }

@@ -6,6 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { type Config, readConfig } from '../../../infra/settings/config.ts';
 import { checkSandboxes } from '../../../workers/cli/commands/doctor/sandboxes.ts';
 import { checkStack } from '../../../workers/cli/commands/doctor/stack.ts';
+import { runningConfigOf } from '../../../workers/cli/stack/command.ts';
 import type { PartName } from '../../../workers/up/part.ts';
 import { createUpFileWriter } from '../../../workers/up/up-file.ts';
 import { startTestServer, type TestServer } from '../../helpers/temporal/temporal.ts';
@@ -20,7 +21,8 @@ describe('the doctor of a running stack', () => {
     server = await startTestServer();
     home = await mkdtemp(join(tmpdir(), 'temper-doctor-'));
     const { address, namespace } = server.target;
-    config = readConfig({ TEMPER_HOME: home, TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace });
+    const ofServer = { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace };
+    config = readConfig({ TEMPER_HOME: home, TEMPER_HOST: 'box-1', ...ofServer });
   });
   after(async () => {
     await server?.close();
@@ -55,9 +57,18 @@ describe('the doctor of a running stack', () => {
     assert.deepEqual((await checksOf('gateway-1', 'control', 'host')).toSorted(), hosted.toSorted());
   });
 
+  it('knows the name that the host was started with', async () => {
+    await runs('gateway', 'host');
+    assert.equal((await runningConfigOf({ home })).host, 'box-1');
+  });
+
   it('asks for a kind of sandbox only on a machine that has a host', async () => {
     const lacking = { ...config, sandbox: 'e2b' } as const;
-    const statesOf = async () => (await Array.fromAsync(checkSandboxes(lacking, options))).map(({ state }) => state);
+    const statesOf = async (): Promise<readonly string[]> => {
+      const states: string[] = [];
+      for await (const { state } of checkSandboxes(lacking, options)) states.push(state);
+      return states;
+    };
     await runs('control', 'trainer');
     assert.deepEqual(await statesOf(), ['ok']);
     await runs('gateway', 'host');

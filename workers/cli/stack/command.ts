@@ -34,13 +34,14 @@ export function configOf({ home }: HomeOption): Config {
   return orUsageError(() => (home === undefined ? readConfig() : readConfigWith({ TEMPER_HOME: home })));
 }
 
-/** Reads the settings of the stack that runs on this home, with the ports and the store that it actually uses. */
+/** Reads the settings of the stack that runs on this home, with the ports, the store and the name of the host that it actually uses. */
 export async function runningConfigOf(options: HomeOption): Promise<Config> {
   const config = configOf(options);
   const up = await readUpFile(config.paths.up);
   if (up === null || !isUp(up)) return config;
   return readConfigWith({
     ...Object.fromEntries(storeVariables.map((name) => [name, up.store[name]])),
+    ...(up.host !== undefined && { TEMPER_HOST: up.host }),
     TEMPER_HOME: config.home,
     TEMPER_TEMPORAL_PORT: String(up.ports.temporal),
     TEMPER_UI_PORT: String(up.ports.ui),
