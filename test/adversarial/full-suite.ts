@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type HarborTask, readHarborTask } from '../../infra/harbor/harbor-task.ts';
+import type { SandboxKind } from '../../workflows/contracts/sandbox-kinds.ts';
 import { fillSegments } from '../helpers/sandbox/fill-memory.ts';
 import { treeOf } from '../helpers/sandbox/workspaces.ts';
-import { createPipeline, type Pipeline } from './pipeline.ts';
+import { createPipeline, type OpenProvider, type Pipeline } from './pipeline.ts';
 
 /** A task that the agents here leave undone. */
 function undone(grading = ''): HarborTask {
@@ -53,34 +54,49 @@ while True:
         time.sleep(0.1)`,
   '[ -e /tmp/full ]',
 );
-describe('an agent that leaves no memory or no processes to its capture and its tests', { concurrency: 2 }, () => {
-  let pipeline: Pipeline;
-  before(async () => {
-    pipeline = await createPipeline('docker');
-  });
-  after(async () => {
-    await pipeline?.[Symbol.asyncDispose]();
-  });
 
-  const attacks = {
-    'holds all memory in processes that begin again': holdMemory,
-    'forks until no process can be started': forkForEver,
-    'fills the memory with what outlives its processes': `${fillSegments}true`,
-  };
-  for (const [attack, script] of Object.entries(attacks)) {
-    // In its own sandbox the first is ended several times, after a minute each: TEMPER_TEST_ATTACKS=all runs it by hand.
-    if (script !== holdMemory || process.env.TEMPER_TEST_ATTACKS === 'all') {
-      it(`earns nothing in its own sandbox, and is scored, if it ${attack}`, async () => {
-        const kept = undone('sandbox = "same"\nkeep_processes = true\n');
-        const { reward, verdict, log } = await pipeline.runInPlace(kept, { script });
-        assert.equal(reward, 0, `${JSON.stringify(verdict)}\n${log}`);
-      });
-    }
+const attacks = {
+  hold: ['holds all memory in processes that begin again', holdMemory],
+  fork: ['forks until no process can be started', forkForEver],
+  segments: ['fills the memory with what outlives its processes', `${fillSegments}true`],
+} as const;
+type Attack = keyof typeof attacks;
+type Place = 'same' | 'fresh';
 
-    it(`earns nothing in a fresh sandbox, and is scored, if it ${attack}`, async () => {
-      const { reward, verdict, log } = await pipeline.run(undone(), { script });
-      assert.equal(reward, 0, `${JSON.stringify(verdict)}\n${log}`);
-      assert.equal(verdict.kind, 'graded');
+/**
+ * Checks, in real sandboxes of a kind, the outcome of agents that fill them up. The slow cases, each an attack and the sandbox of its
+ * tests, run by hand: TEMPER_TEST_ATTACKS=all.
+ */
+export function fullSuite(kind: SandboxKind, slow: readonly `${Attack} ${Place}`[], open?: OpenProvider): void {
+  const isLeftOut = (attack: Attack, place: Place): boolean =>
+    process.env.TEMPER_TEST_ATTACKS !== 'all' && slow.includes(`${attack} ${place}`);
+  const concurrency = 2;
+  describe(`an agent that leaves no memory or no processes of a ${kind} sandbox to its end`, { concurrency }, () => {
+    let pipeline: Pipeline;
+    before(async () => {
+      pipeline = await createPipeline(kind, open);
     });
-  }
-});
+    after(async () => {
+      await pipeline?.[Symbol.asyncDispose]();
+    });
+
+    for (const attack of ['hold', 'fork', 'segments'] as const) {
+      const [does, script] = attacks[attack];
+      if (!isLeftOut(attack, 'same')) {
+        it(`earns nothing in its own sandbox, and is scored, if it ${does}`, async () => {
+          const kept = undone('sandbox = "same"\nkeep_processes = true\n');
+          const { reward, verdict, log } = await pipeline.runInPlace(kept, { script });
+          assert.equal(reward, 0, `${JSON.stringify(verdict)}\n${log}`);
+        });
+      }
+
+      if (!isLeftOut(attack, 'fresh')) {
+        it(`earns nothing in a fresh sandbox, and is scored, if it ${does}`, async () => {
+          const { reward, verdict, log } = await pipeline.run(undone(), { script });
+          assert.equal(reward, 0, `${JSON.stringify(verdict)}\n${log}`);
+          assert.equal(verdict.kind, 'graded');
+        });
+      }
+    }
+  });
+}

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createRuntime, runtimeTarget } from '../../infra/agents/runtime.ts';
-import { CaptureStalled, captureDiff } from '../../infra/grading/capture/capture-diff.ts';
+import { CaptureStalled, captureDiff, emptyDiff } from '../../infra/grading/capture/capture-diff.ts';
 import { evaluate } from '../../infra/grading/evaluate.ts';
 import { evaluateInPlace } from '../../infra/grading/evaluate-in-place.ts';
 import type { EvaluationHost } from '../../infra/grading/evaluation.ts';
@@ -17,12 +17,14 @@ import { prepareWorkspace } from '../../infra/grading/workspace/prepare-workspac
 import type { HarborTask } from '../../infra/harbor/harbor-task.ts';
 import { createHelperSpawner } from '../../infra/process/spawner/through-helper.ts';
 import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
+import { wasEndedInside } from '../../infra/sandbox/failure.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import type { Sandbox, SandboxKind, SandboxProvider, SandboxPurpose } from '../../infra/sandbox/sandbox.ts';
 import type { Store } from '../../infra/store/store.ts';
 import { flagsOfRollout } from '../../workflows/algorithms/flags.ts';
 import { rewardOf } from '../../workflows/algorithms/reward.ts';
 import type { Diff } from '../../workflows/contracts/diff.ts';
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Trick } from '../../workflows/contracts/flags.ts';
 import type { Snapshot } from '../../workflows/contracts/snapshot.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
@@ -73,6 +75,8 @@ export const secret = 'a-secret-of-a-session';
 const agentTimeoutMs = 120_000;
 const testTimeoutMs = 30_000;
 const snapshotBytes = 2 ** 26;
+/** The attempts of a stage of a rollout. */
+const stageAttempts = 12;
 const size = { cpus: 1, memoryMb: 512, diskMb: 256, pids: 128 } as const;
 
 /** The sandboxes of each kind but those that a test opens itself. */
@@ -126,17 +130,18 @@ export async function createPipeline(kind: SandboxKind, open = providers[kind]):
       const argv = ['bash', '-c', agent.script ?? 'true'] as const;
       const env = path === null ? {} : { PATH: path };
       await sandbox.start({ key: 'agent', account: 'agent', cwd: workdir, argv, env }, signal);
-      const { state } = await sandbox.wait('agent', { timeoutMs: agentTimeoutMs }, signal);
-      assert.equal(state, 'exited');
-      if (!task.keepProcesses) await sandbox.kill('agent');
-      if (!task.keepProcesses) await sandbox.killProcesses('agent');
-      const capture = (stalledBefore: boolean): Promise<Diff> =>
-        captureDiff(sandbox, store, { workdir, baseCommit, stalledBefore }, signal);
-      const captured = capture(false).catch((error: unknown) => {
-        if (!(error instanceof CaptureStalled)) throw error;
-        return capture(true);
+      const end = async (stalledBefore: boolean): Promise<Diff> => {
+        const { state } = await sandbox.wait('agent', { timeoutMs: agentTimeoutMs }, signal);
+        assert.equal(state, 'exited');
+        if (!task.keepProcesses) await sandbox.kill('agent');
+        if (!task.keepProcesses) await sandbox.killProcesses('agent');
+        return captureDiff(sandbox, store, { workdir, baseCommit, stalledBefore }, signal);
+      };
+      const diff = await asStage(end).catch((error: unknown) => {
+        if (!wasEndedInside(error)) throw error;
+        return emptyDiff(store, baseCommit);
       });
-      return next(sandbox, await captured);
+      return next(sandbox, diff);
     });
 
   const judge = async (task: HarborTask, diff: Diff): Promise<Evaluated> => {
@@ -210,7 +215,8 @@ export async function createPipeline(kind: SandboxKind, open = providers[kind]):
         };
         if (again) await leaveRunning(sandbox, (ending) => judgeInPlace(sandbox, store, work, ending));
         const request = { ...(await requestOf(task, diff)), kind };
-        return describe(diff, await evaluateInPlace(host, request, { ...first, sandbox, secret }, signal));
+        const evaluation = () => evaluateInPlace(host, request, { ...first, sandbox, secret }, signal);
+        return describe(diff, await asStage(evaluation));
       }),
     async runSnapshot(task, agent) {
       const options = { secret, leftOut: [], mostBytes: snapshotBytes };
@@ -245,6 +251,20 @@ export async function createPipeline(kind: SandboxKind, open = providers[kind]):
       await rm(home, { recursive: true, force: true });
     },
   };
+}
+
+/** Repeats work that the sandbox did not take, as a stage of a rollout does, which knows whether a capture has stalled before. */
+async function asStage<T>(work: (stalledBefore: boolean) => Promise<T>): Promise<T> {
+  let stalledBefore = false;
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await work(stalledBefore);
+    } catch (error) {
+      const isRetried = error instanceof TemperFailure && error.type === 'SandboxUnavailable';
+      if (!isRetried || attempt === stageAttempts) throw error;
+      stalledBefore ||= error instanceof CaptureStalled;
+    }
+  }
 }
 
 /** Aborts an evaluation once its tests run, as the death of its worker would. */

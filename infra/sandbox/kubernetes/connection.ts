@@ -13,7 +13,7 @@ import {
   windowBytes,
 } from './keeper/frames.ts';
 import { keeperCommand } from './keeper/program.ts';
-import { KeeperEnd, KeeperFailure } from './keeper-failure.ts';
+import { KeeperEnd, KeeperFailure, KeeperLate } from './keeper-failure.ts';
 import { container } from './pod.ts';
 
 /** The one connection of this process to the keeper of a Pod, which carries all its tasks. */
@@ -67,7 +67,7 @@ const idleMs = 20_000;
 /** Opens a connection to the keeper of a Pod, and resolves once the sandbox is set up. With `root`, the keeper can make others root. */
 export async function connect(cluster: Cluster, pod: string, root: boolean): Promise<Connection> {
   const connection = new KeeperConnection(root);
-  const timer = setTimeout(() => connection.break(new Error(`not open within ${openMs / 1000} s`)), openMs);
+  const timer = setTimeout(() => connection.break(new KeeperLate(`not open within ${openMs / 1000} s`)), openMs);
   try {
     const command = await keeperCommand(root);
     const opening = open(cluster, pod, command, connection);

@@ -1,7 +1,7 @@
 import { SandboxFailure } from '../failure.ts';
 import { apiStatus, type Cluster } from './client.ts';
 import type { Connection } from './connection.ts';
-import { mayBeDoneInside, needsNoRetry } from './keeper-failure.ts';
+import { mayBeDoneAgain, mayBeDoneInside, needsNoRetry } from './keeper-failure.ts';
 import { startWitness, type Witness, witnessBeside } from './witness-pod.ts';
 
 const attempts = 3;
@@ -46,7 +46,7 @@ async function isBlocked(
       if (error instanceof SandboxFailure || apiStatus(error) !== undefined) return undefined;
       last = error;
     }
-    if (!mayBeDoneInside(last, root) || !(await witness.showsSign())) return undefined;
+    if (!mayBeDoneAgain(last, root) || !(await witness.showsSign())) return undefined;
   }
   if (!(await witness.showsSign())) return undefined;
   const evidence = (last instanceof Error ? last.message : String(last)).slice(0, 500);

@@ -5,6 +5,11 @@ export class KeeperFailure extends Error {
   override readonly name = 'KeeperFailure';
 }
 
+/** The failure of a keeper that has not begun in time, for which its node may have had no time. */
+export class KeeperLate extends Error {
+  override readonly name = 'KeeperLate';
+}
+
 /**
  * The end of a keeper's command, as the cluster reports it. `killed`: a signal ended it. `not-started`: the runtime could not start it in
  * the container. `ended`: it ended by itself, as a keeper does whose input was closed. `unclear`: the cluster does not know, as
@@ -74,6 +79,13 @@ export function mayBeDoneInside(error: unknown, root: boolean): boolean {
   const { ending } = error;
   return ending === 'killed' || ending === 'not-started' || (root && ending === 'ended');
 }
+
+/**
+ * The same for an error that follows such a one. Where a keeper was just ended, one that does not begin in time is evidence, too: it
+ * shares memory and time with what has ended the other, and the command elsewhere shows that the node has time.
+ */
+export const mayBeDoneAgain = (error: unknown, root: boolean): boolean =>
+  error instanceof KeeperLate || mayBeDoneInside(error, root);
 
 /** Whether an error needs no further try to connect, since the keeper had worked until something in its sandbox stopped it. */
 export const needsNoRetry = (error: unknown): boolean =>

@@ -60,6 +60,8 @@ class KubernetesProvider implements SandboxProvider {
   readonly #progressOf: ReturnType<typeof createPodProgress>;
   readonly #refusedRoot: (task: string) => Promise<UnsupportedReason | undefined>;
   readonly #connections: Connections;
+  /** The sandboxes that what runs in them has made unusable, by the uid of their Pod. They stay lost, even if they answer again. */
+  readonly #blocked = new Map<string, SandboxFailure>();
   /** The images' content that nodes have reported, by name. */
   readonly #contents = new Map<string, string>();
   #cluster: Promise<Cluster> | undefined;
@@ -221,15 +223,23 @@ class KubernetesProvider implements SandboxProvider {
     const uid = metadata?.uid;
     if (labels === undefined || spec === undefined || uid === undefined) return undefined;
     const [root, pod] = [spec.root === true, podName(name)];
-    const open = () => this.#connections.to({ uid, pod, root });
-    const blocked = { pod, sandbox: name, root, connect: open };
+    const connect = () => this.#connections.to({ uid, pod, root });
+    const blocked = { pod, sandbox: name, root, connect };
     const shell = createPodShell({
       name,
       workdir: spec.workdir,
       inMemory: memoryPaths(found),
       root,
-      connect: open,
-      findBlock: async (cause) => findBlock({ ...blocked, cluster: await this.#open() }, cause),
+      connect: async () => {
+        const known = this.#blocked.get(uid);
+        if (known) throw known;
+        return connect();
+      },
+      findBlock: async (cause) => {
+        const block = await findBlock({ ...blocked, cluster: await this.#open() }, cause);
+        if (block) this.#blocked.set(uid, block);
+        return block;
+      },
       findLoss: async () => {
         const loss = lossOf(name, uid, await this.#read(name));
         // Nothing removes a Pod that is gone, so this is the last look at what is kept for it.
@@ -245,6 +255,7 @@ class KubernetesProvider implements SandboxProvider {
   #forget(uid: string): void {
     this.#connections.close(uid);
     this.#reports.forget(uid);
+    this.#blocked.delete(uid);
   }
 }
 

@@ -109,16 +109,23 @@ class PodShell implements Shell {
 
   async endAll(account: Account): Promise<void> {
     const { root } = this.#pod;
+    // The keeper needs no new process for it, for which the account may have left no memory.
+    const isEnded = await this.#endByKeeper(account);
     // Root's own signal to all would reach the keeper, too.
+    if (isEnded && root) return;
     if (!root) await killTogether(this, account);
-    const request = { do: 'end-all', uid: root ? null : this.uidOf(account) } as const;
-    const limits = { signal: never, ...(root && { limitMs: shortMs }) };
-    const code = await this.#runToEnd(request, unheard, limits);
-    if (code === 0) return;
+    if (await this.#endByKeeper(account)) return;
     const text = `the processes of the ${account} in sandbox ${this.name} could not be ended; remove the sandbox`;
     throw root
       ? new SandboxFailure('SandboxLost', text, { loss: 'ended-inside' })
       : new SandboxFailure('Internal', text);
+  }
+
+  async #endByKeeper(account: Account): Promise<boolean> {
+    const { root } = this.#pod;
+    const request = { do: 'end-all', uid: root ? null : this.uidOf(account) } as const;
+    const limits = { signal: never, ...(root && { limitMs: shortMs }) };
+    return (await this.#runToEnd(request, unheard, limits)) === 0;
   }
 
   async writtenBytes(): Promise<number> {

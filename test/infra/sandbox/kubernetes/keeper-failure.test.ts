@@ -3,6 +3,8 @@ import { it } from 'node:test';
 import {
   endingOf,
   KeeperEnd,
+  KeeperLate,
+  mayBeDoneAgain,
   mayBeDoneInside,
   needsNoRetry,
 } from '../../../../infra/sandbox/kubernetes/keeper-failure.ts';
@@ -52,4 +54,11 @@ it('blames what runs in a sandbox for the end of a keeper by what the cluster re
     assert.equal(needsNoRetry(end), ending === 'killed', report);
     assert.equal(needsNoRetry(new KeeperEnd('', report, false)), false, report);
   }
+});
+
+it('blames what runs in a sandbox for a keeper that is late only where another one was just ended', () => {
+  const late = new KeeperLate('not open within 30 s');
+  assert.deepEqual([mayBeDoneInside(late, false), mayBeDoneAgain(late, false)], [false, true]);
+  const busy = new KeeperEnd('', internal('failed to exec in container: context deadline exceeded'), false);
+  assert.deepEqual([mayBeDoneInside(busy, false), mayBeDoneAgain(busy, false)], [false, false]);
 });
