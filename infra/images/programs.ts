@@ -7,7 +7,7 @@ import { createPackages, packagedAgents } from '../agents/packages.ts';
 import { createRuntime } from '../agents/runtime.ts';
 import type { SandboxMount } from '../sandbox/sandbox.ts';
 
-// node infra/images/programs.ts IMAGE [AGENT…]
+// node infra/setup/run.mjs infra/images/programs.ts IMAGE [AGENT…]
 //
 // Makes the image with the programs that sandboxes in a cluster mount: Node and temper's own programs, the keeper's tools, and
 // the packages of the named agents, each under its name and version. A sandbox that needs another version is refused. It needs

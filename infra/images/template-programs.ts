@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { packagedAgents } from '../agents/packages.ts';
 import { writePrograms } from '../agents/write-programs.ts';
 
-// node infra/images/template-programs.ts DIRECTORY [AGENT…]
+// node infra/setup/run.mjs infra/images/template-programs.ts DIRECTORY [AGENT…]
 //
 // Writes what a template of an E2B server holds at /opt/temper, for servers whose templates are built in another way than by
 // `temper e2b template`. A sandbox whose template lacks the version that it needs is refused.

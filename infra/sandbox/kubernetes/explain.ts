@@ -154,7 +154,7 @@ export function lossOf(name: string, uid: string | undefined, pod: V1Pod | undef
 }
 
 function lacking(name: string, pod: V1Pod, program: string): SandboxFailure {
-  const text = `the image ${programsOf(pod)} lacks the program ${program} that sandbox ${name} needs; make it again from this version of temper, with \`node infra/images/programs.ts\``;
+  const text = `the image ${programsOf(pod)} lacks the program ${program} that sandbox ${name} needs; make it again from this version of temper, with infra/images/programs.ts`;
   return new SandboxFailure('SandboxUnavailable', text);
 }
 
