@@ -24,11 +24,30 @@ function expressionOf(pattern: string): RegExp {
   const directory = bytes.endsWith('/');
   const body = bytes.replace(/^\//, '').replace(/\/$/, '');
   const anchored = bytes.startsWith('/') || body.includes('/');
-  const source = body.replaceAll(/\\(.)|\*\*\/|\*\*|\*|\?|[^\\*?]/gs, (sign, escaped?: string) =>
+  const parts = (anchored ? body : `**/${body}`).split(/(?<=^|\/)\*\*\//);
+  return new RegExp(`^${sourceOf(parts)}${directory ? '/' : '(?:/|$)'}`, 's');
+}
+
+/**
+ * Returns the source for parts between which any directories may lie. A part but the last one takes the first place that it
+ * fits, and keeps it: a later place would leave less for the rest, and trying all of them takes seconds for a deep path.
+ */
+function sourceOf([first = '', ...others]: readonly string[]): string {
+  const last = others.length - 1;
+  const sources = others.map((part, index) => {
+    const next = `${anyDirectories}${sourceOfPart(part)}`;
+    // A part with a wildcard over directories may end at several places.
+    return index === last || part.includes('**') ? next : `(?=(?<part${index}>${next}))\\k<part${index}>`;
+  });
+  return sourceOfPart(first) + sources.join('');
+}
+
+const anyDirectories = '(?:[^/]*/)*?';
+
+const sourceOfPart = (part: string): string =>
+  part.replaceAll(/\\(.)|\*\*\/|\*\*|\*|\?|[^\\*?]/gs, (sign, escaped?: string) =>
     escaped === undefined ? (wildcards[sign] ?? literal(sign)) : literal(escaped),
   );
-  return new RegExp(`^${anchored ? '' : '(?:.*/)?'}${source}${directory ? '/' : '(?:/|$)'}`, 's');
-}
 
 const wildcards: Readonly<Record<string, string>> = { '**/': '(?:.*/)?', '**': '.*', '*': '[^/]*', '?': '[^/]' };
 

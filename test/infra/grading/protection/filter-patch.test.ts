@@ -35,6 +35,11 @@ describe('patterns of paths', () => {
       others: ['nextest.toml', 'x/.config/nextest.toml'],
     },
     { pattern: '/a?/**/z', matches: ['ab/z', 'ab/c/d/z'], others: ['a/z', 'x/ab/z'] },
+    {
+      pattern: '**/a/**/b*/c/**/*.d',
+      matches: ['a/b/c/x.d', 'x/a/a/b/b1/c/c/y/x.d/z', 'a/b/x/b/c/x.d'],
+      others: ['a/b/x/c/x.d', 'b/c/a/x.d', 'a/b/c/d'],
+    },
     { pattern: escapePattern('t/[x]*?\\.py'), matches: ['t/[x]*?\\.py'], others: ['t/x.py', 't/[x]abc.py'] },
     { pattern: 'ä', matches: ['\xc3\xa4'], others: ['\xe4'] },
   ];
@@ -44,6 +49,13 @@ describe('patterns of paths', () => {
       assert.deepEqual(others.filter(matcher([pattern])), []);
     });
   }
+});
+
+it('takes no time for deep paths, of which an agent may make thousands', () => {
+  const isProtected = matcher(protectedPatterns({ testsInRepository: true, paths: [] }));
+  const beganAtMs = performance.now();
+  for (let count = 0; count < 200; count += 1) assert.equal(isProtected(`Test/${'test/'.repeat(800)}${count}`), false);
+  assert.ok(performance.now() - beganAtMs < 10_000, 'expected time that grows with the length of the path');
 });
 
 it('lets the last of several patterns decide, and revokes earlier ones by a !', () => {
