@@ -47,20 +47,24 @@ export async function startApiProxy(
     requests.push(request);
     return request;
   };
-  const server = createServer(async (request, response) => {
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const fate = await fateOf(note(request));
     if (fate === undefined || fate === 'lose') {
-      const answer = await forward(target, request, response);
+      const answered = await forward(target, request, response);
       if (fate === undefined) {
-        response.writeHead(answer.statusCode ?? 502, { 'content-type': 'application/json' });
+        response.writeHead(answered.statusCode ?? 502, { 'content-type': 'application/json' });
         // A watch answers for as long as it lasts.
-        pipeline(answer, response, () => undefined);
+        pipeline(answered, response, () => undefined);
         return;
       }
-      await buffer(answer);
+      await buffer(answered);
     }
     const { status, headers = {}, body } = fate === 'lose' ? timedOut : fate;
     response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(body);
+  };
+  const server = createServer((request, response) => {
+    // A client that has gone, or an API server that does not answer, ends one request.
+    answer(request, response).catch(() => response.destroy());
   });
   server.on('upgrade', (request: IncomingMessage, client: Duplex) => {
     note(request);

@@ -1,7 +1,8 @@
 import { PassThrough } from 'node:stream';
 import { after } from 'node:test';
-import { CoreV1Api, Exec, KubeConfig } from '@kubernetes/client-node';
+import { ApiException, CoreV1Api, Exec, KubeConfig } from '@kubernetes/client-node';
 import { podName } from '../../../infra/sandbox/kubernetes/pod.ts';
+import { until } from '../until.ts';
 
 /** The level of Pod Security that a namespace enforces. */
 export type PodSecurity = 'baseline' | 'restricted';
@@ -24,7 +25,18 @@ export async function testNamespace(purpose: string, security: PodSecurity = 'ba
 
 export async function createTestNamespace(name: string, security: PodSecurity = 'baseline'): Promise<void> {
   const labels = { 'pod-security.kubernetes.io/enforce': security };
-  await openTestCluster().core.createNamespace({ body: { metadata: { name, labels } } });
+  const { core } = openTestCluster();
+  await until(() =>
+    core.createNamespace({ body: { metadata: { name, labels } } }).then(
+      () => true,
+      // The API server of a cluster that has just begun may not accept a connection in time, or may have made it.
+      (error: unknown) => {
+        if (error instanceof ApiException && error.code === 409) return true;
+        if (error instanceof ApiException) throw error;
+        return false;
+      },
+    ),
+  );
 }
 
 /** Runs a shell script as root in the Pod of a sandbox, past temper. */

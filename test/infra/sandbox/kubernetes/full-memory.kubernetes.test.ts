@@ -90,6 +90,10 @@ describe('a kubernetes sandbox whose agent fills its memory', { concurrency: 3 }
     const tight = await testNamespace('tight');
     const spec = { hard: { pods: '2' } };
     await core.createNamespacedResourceQuota({ namespace: tight, body: { metadata: { name: 'pods' }, spec } });
+    await until(async () => {
+      const { status } = await core.readNamespacedResourceQuota({ namespace: tight, name: 'pods' });
+      return status?.hard?.pods === '2';
+    });
     const inTight = openIn(tight);
     const [sandbox] = await Promise.all([make('fills', inTight), make('neighbour', inTight)]);
     await sandbox.changes?.note(limit());

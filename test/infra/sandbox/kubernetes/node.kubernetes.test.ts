@@ -11,11 +11,11 @@ it('a sandbox whose Pod the cluster deletes for a taint of its node names the lo
   const { core } = openTestCluster();
   const { open, specOf } = await openTestSandboxes('node');
   const provider = open();
-  const signal = AbortSignal.timeout(300_000);
+  const { signal } = new AbortController();
   const node = (await core.listNode()).items[0]?.metadata?.name ?? assert.fail('expected a node');
   try {
     const sandbox = await provider.ensure(specOf('one'), signal);
-    const running = sandbox.exec({ ...foreground, timeoutMs: 120_000, argv: ['sleep', '100'] }, signal);
+    const running = sandbox.exec({ ...foreground, timeoutMs: 600_000, argv: ['sleep', '600'] }, signal);
     const lost = assert.rejects(running, { type: 'SandboxLost', loss: 'node-lost', message: /its node was lost/ });
     await kubectl('taint', 'nodes', node, taint);
     await lost;

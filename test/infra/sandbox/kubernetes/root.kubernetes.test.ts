@@ -66,7 +66,8 @@ describe('a kubernetes sandbox whose agent is root', { concurrency: 4 }, async (
         as ls /proc/1/root/ && echo "root as $u"
         as python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(None).ptrace(16, 1, 0, 0) != 0)' && echo "traced as $u"
       done
-      for n in 1 2 3; do (setsid sh -c 'sleep 0.1' &); done; sleep 1; grep -l "^State:.Z" /proc/[0-9]*/status
+      for n in 1 2 3; do (setsid sh -c 'sleep 0.1' &); done; sleep 1
+      for n in $(seq 100); do grep -qs "^State:.Z" /proc/[0-9]*/status || break; sleep 0.1; done; grep -l "^State:.Z" /proc/[0-9]*/status
       cp /bin/false /bin/sleep; rm -rf /temper-programs; mv /temper-programs /x; rm -rf /temper-programs/*
       echo over; grep SigCgt /proc/1/status`;
     const result = await sandbox.exec({ ...foreground, timeoutMs: 60_000, argv: sh(attack) }, limit());

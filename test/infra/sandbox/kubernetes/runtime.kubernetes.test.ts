@@ -44,8 +44,8 @@ describe('a kubernetes sandbox on a node whose runtime has no time or is restart
 
   it('does not count as ended by its agent that is root once the runtime has cut its streams, and is used again', async () => {
     const sandbox = await provider.ensure(specOf('cut', { root: true }), signal);
-    const waits = sh('touch /tmp/began; exec sleep 60');
-    const cut = assert.rejects(sandbox.exec({ ...foreground, timeoutMs: 120_000, argv: waits }, signal), isRetried);
+    const waits = sh('touch /tmp/began; exec sleep 600');
+    const cut = assert.rejects(sandbox.exec({ ...foreground, timeoutMs: 600_000, argv: waits }, signal), isRetried);
     const other = (await open().attach(sandbox.name)) ?? assert.fail();
     const looks = sh('[ -e /tmp/began ]');
     await until(async () => (await other.exec({ ...foreground, argv: looks }, signal)).exitCode === 0);
