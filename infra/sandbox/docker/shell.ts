@@ -16,7 +16,7 @@ import { endAllOf, endAllOfRoot } from './end-processes.ts';
 import { type ExecOptions, runExec, startExec, streamExec } from './exec.ts';
 
 const defaultOutputBytes = 2 ** 20;
-/** The number of tries to start a command: runc can't start one while a uid's processes fill the container. */
+/** The number of tries to start a command: runc can't start one while a uid's processes fill the container, or while it is frozen. */
 const startAttempts = 5;
 /** The time of a command that a container may be too full of processes, or the machine too busy, to run. */
 const shortCommandMs = 30_000;
@@ -183,7 +183,9 @@ class ExecShell implements Shell {
 
 function neverStarted({ exitCode, stdout, stderr }: ScriptResult): boolean {
   const output = String(stdout) + String(stderr);
-  return exitCode >= 126 && /^OCI runtime exec failed.*(temporarily unavailable|EOF|SIGKILL)/i.test(output);
+  return (
+    exitCode >= 126 && /^OCI runtime exec failed.*(temporarily unavailable|EOF|SIGKILL|paused container)/i.test(output)
+  );
 }
 
 function unusable(name: string, cause: unknown): SandboxFailure {
