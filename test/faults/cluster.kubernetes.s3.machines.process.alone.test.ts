@@ -11,11 +11,10 @@ import { freePort } from '../../infra/temporal/ports.ts';
 import { openState, type StackState } from '../../workers/open-state.ts';
 import { type RunningStack, startStack } from '../../workers/up/start-stack.ts';
 import { maxEpochs } from '../../workflows/activity-options.ts';
-import { pauseSignal, resumeSignal, rolloutStatusQuery } from '../../workflows/contracts/messages.ts';
+import { rolloutStatusQuery } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
-import type { trainingRun } from '../../workflows/index.ts';
 import { cliOn } from '../helpers/cli.ts';
 import { type FleetHost, startFleetHost } from '../helpers/fleet/fleet-host.ts';
 import { type FleetServices, fleetSettings, servicesOfHosts, writeStackKey } from '../helpers/fleet/settings.ts';
@@ -24,6 +23,7 @@ import { createTestNamespace, openTestCluster, testNamespace } from '../helpers/
 import { type S3Server, startS3Server } from '../helpers/store/s3-server.ts';
 import { startTestServer, type TestServer } from '../helpers/temporal/temporal.ts';
 import { until } from '../helpers/until.ts';
+import { type HeldRun, holdRun, noStep } from './held-run.ts';
 import { pendingOf, turn } from './pending.ts';
 import { assertReplaysIdentically } from './replay-batches.ts';
 import { assertNoFaultDecided, rolloutResults } from './rollout-results.ts';
@@ -33,17 +33,15 @@ const runId = 'on-a-cluster';
 const limitMs = 600_000;
 /** The time for which the kubelet and the API server are stopped: a minute, or in CI as long as a request of the host waits. */
 const stoppedMs = Number(process.env.TEMPER_TEST_STOPPED_SECONDS ?? (process.env.CI === 'true' ? 35 : 60)) * 1_000;
-/**
- * A run that is paused between two faults, and whose steps have no groups before the one before them is trained. So each fault
- * meets at most the rollouts of one step, and the run cannot end before the sixth fault.
- */
+/** A step for each fault. */
 const request: RunRequest = {
   tasks: 'generated:train/3',
   steps: 6,
   groupsPerStep: 2,
   rolloutsPerGroup: 2,
-  maxStaleness: 0,
+  maxStaleness: 1,
   onStale: 'keep',
+  budget: noStep,
   training: { zeroVariance: 'keep' },
   settings: {
     agent: 'mini',
@@ -71,6 +69,7 @@ describe('a training run of a fleet in Pods whose cluster fails in every way, an
   let config: Config;
   let state: StackState;
   let center: RunningStack;
+  let run: HeldRun;
   const hosts: FleetHost[] = [];
   let destroyed: string;
   let lost: number;
@@ -90,15 +89,16 @@ describe('a training run of a fleet in Pods whose cluster fails in every way, an
     hosts.push(...(await Promise.all(homes.map((home) => startHost(home, homes)))));
     const { client } = temporal;
     await client.workflow.start('trainingRun', { taskQueue: controlQueue, workflowId: runId, args: [request] });
+    run = holdRun({ client, runId, request, policyPid });
     await whileAtWork('its Pods were deleted', deletePods);
     await whileAtWork('a host worker was killed', killWorker);
     await whileAtWork('the cluster was lost, and an empty one came up', loseCluster);
     await whileAtWork('a host was destroyed', destroyHost);
     await whileAtWork('the API server was stopped for a while', () => stopComponent('kube-apiserver'));
     await whileAtWork('the kubelet was stopped for a while', () => stopComponent('kubelet'));
-    await run().signal(resumeSignal);
-    status = await run().result();
-    rollouts = await rolloutResults(client);
+    await run.allowAll();
+    status = await client.workflow.getHandle(runId).result();
+    rollouts = await rolloutResults(client, status.rolloutsStarted);
   });
   after(async () => {
     for (const host of hosts) await host.stop();
@@ -127,43 +127,37 @@ describe('a training run of a fleet in Pods whose cluster fails in every way, an
       kubeconfig: process.env.KUBECONFIG ?? assert.fail('expected a cluster'),
     });
 
+  const policyPid = (): number | null => center.parts().find(({ name }) => name === 'policy')?.pid ?? null;
+
   /**
-   * Waits until an agent waits for a turn, for which the policy server is stopped, and then begins a fault on its host. The second
-   * part of the fault comes when the agent has its turn or waits for the cluster. The run is paused from then on, until the next
-   * fault is due.
+   * Begins a fault on a host while an agent of a step that is held waits for a turn there. The second part of the fault comes when
+   * the agent has its turn or waits for the cluster.
    */
   async function whileAtWork(what: string, begin: (host: FleetHost) => Promise<Fault>): Promise<void> {
-    const policy = center.parts().find(({ name }) => name === 'policy')?.pid ?? assert.fail('expected a policy server');
     await until(async () => {
       await assertRunning(what);
       return (await epochs()).every((epoch) => epoch < maxEpochs);
     }, limitMs);
-    await run().signal(resumeSignal);
-    let stopped = false;
+    await run.allowHeld();
     const host = await until(async () => {
       await assertRunning(what);
-      let agents = 0;
-      for (const one of hosts) {
-        const onHost = readConfig(settings(one.name));
-        for await (const { what: work } of pendingOf(temporal.client, onHost, runId, ['rollout'])) {
-          if (work === 'awaitAgent') agents += 1;
-          if (work === turn && stopped) return one;
-        }
-      }
-      stopped = agents > 0;
-      process.kill(policy, stopped ? 'SIGSTOP' : 'SIGCONT');
+      for (const one of hosts) if (await hasTurn(one)) return one;
       return null;
     }, limitMs);
-    await run().signal(pauseSignal, `before ${what}`);
     console.log(`${what}, at ${new Date().toISOString()}`);
-    const end = await begin(host).finally(() => process.kill(policy, 'SIGCONT'));
+    const end = await begin(host).finally(() => run.letGo());
     await end?.();
   }
 
-  const run = () => temporal.client.workflow.getHandle<typeof trainingRun>(runId);
+  /** Whether an agent on a host waits for a turn. */
+  async function hasTurn({ name }: FleetHost): Promise<boolean> {
+    const onHost = readConfig(settings(name));
+    for await (const { what } of pendingOf(temporal.client, onHost, runId, ['rollout'])) if (what === turn) return true;
+    return false;
+  }
 
   async function assertRunning(what: string): Promise<void> {
-    const { status: now } = await run().describe();
+    const { status: now } = await temporal.client.workflow.getHandle(runId).describe();
     assert.equal(now.name, 'RUNNING', `the run ended before ${what}`);
   }
 
