@@ -5,6 +5,7 @@ import Docker from 'dockerode';
 import { createDockerProvider } from '../../../infra/sandbox/docker/provider.ts';
 import type { SandboxSpec } from '../../../infra/sandbox/sandbox.ts';
 import { keeperDirectory } from '../../../infra/sandbox/shell/scripts.ts';
+import { agentSpec } from '../../helpers/sandbox/agent-spec.ts';
 import { until } from '../../helpers/until.ts';
 import { foreground, sandboxContract, sh } from './contract.ts';
 
@@ -30,18 +31,8 @@ describe('a docker sandbox, seen from the daemon', () => {
   const { signal } = new AbortController();
   const made = new Set<string>();
   const make = (name: string, changes: Partial<SandboxSpec> = {}, by = provider) => {
-    const labels = {
-      stack,
-      run: 'run',
-      rollout: name,
-      epoch: 1,
-      purpose: 'agent' as const,
-      expiresAtMs: Date.now() + 600_000,
-    };
-    const limits = { cpus: 1, memoryMb: 256, diskMb: 64, pids: 64 };
     made.add(`${stack}-${name}`);
-    const spec = { name: `${stack}-${name}`, image, labels, ...limits, workdir: '/workspace', mounts: [], ...changes };
-    return by.ensure(spec, signal);
+    return by.ensure(agentSpec(stack, `${stack}-${name}`, changes), signal);
   };
   after(async () => {
     for (const name of made) await provider.remove(name);

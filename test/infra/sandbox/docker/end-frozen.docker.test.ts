@@ -5,6 +5,7 @@ import { endAllOf, endAllOfRoot } from '../../../../infra/sandbox/docker/end-pro
 import { createDockerProvider } from '../../../../infra/sandbox/docker/provider.ts';
 import type { Sandbox, SandboxProvider } from '../../../../infra/sandbox/sandbox.ts';
 import { uidOf } from '../../../../infra/sandbox/shell/accounts.ts';
+import { agentSpec } from '../../../helpers/sandbox/agent-spec.ts';
 import { foreground, sh } from '../contract.ts';
 
 const stack = `frozen-${process.pid}`;
@@ -25,17 +26,7 @@ for (const root of [false, true]) {
 
   it(`ends the processes of ${root ? 'root' : 'an agent'} from the host, though the daemon is starting commands in the container`, async () => {
     const signal = AbortSignal.timeout(300_000);
-    const labels = {
-      stack,
-      run: '',
-      rollout: name,
-      epoch: 1,
-      purpose: 'agent' as const,
-      expiresAtMs: Date.now() + 600_000,
-    };
-    const limits = { cpus: 1, memoryMb: 256, diskMb: 64, pids: 128 };
-    const image = 'temper-tasks:bookworm';
-    const spec = { name, image, labels, ...limits, ...(root && { root }), workdir: '/workspace', mounts: [] };
+    const spec = agentSpec(stack, name, { pids: 128, ...(root && { root }) });
     const sandbox = await provider.ensure(spec, signal);
     const container = docker.getContainer(name);
     let isOver = false;

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import Docker from 'dockerode';
 import { createDockerProvider } from '../../../../infra/sandbox/docker/provider.ts';
 import type { SandboxProvider } from '../../../../infra/sandbox/sandbox.ts';
+import { agentSpec } from '../../../helpers/sandbox/agent-spec.ts';
 import { type DaemonProxy, startDaemonProxy } from '../../../helpers/sandbox/daemon-proxy.ts';
 import { foreground, sh } from '../contract.ts';
 
@@ -38,17 +39,7 @@ after(async () => {
 });
 
 it('ends what an agent left behind, though the daemon is slow to start a command', async () => {
-  const labels = {
-    stack,
-    run: '',
-    rollout: name,
-    epoch: 1,
-    purpose: 'agent' as const,
-    expiresAtMs: Date.now() + 600_000,
-  };
-  const limits = { cpus: 1, memoryMb: 256, diskMb: 64, pids: 64 };
-  const image = 'temper-tasks:bookworm';
-  const sandbox = await provider.ensure({ name, image, labels, ...limits, workdir: '/workspace', mounts: [] }, limit());
+  const sandbox = await provider.ensure(agentSpec(stack, name), limit());
   const run = async (script: string) =>
     String((await sandbox.exec({ ...foreground, account: 'agent', argv: sh(script) }, limit())).stdout);
   await run('sleep 1000 >/dev/null 2>&1 & true');
