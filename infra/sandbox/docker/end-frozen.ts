@@ -5,7 +5,7 @@ import { createDirectSpawner } from '../../process/spawner/direct.ts';
 import { SandboxFailure } from '../failure.ts';
 import { callDaemon } from './daemon.ts';
 
-/** The directories of a system's own programs, of which the script needs only the usual ones. */
+/** The directories in which the script finds the programs that it uses. */
 const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /** The processes of a container to end, by their uids on the host: those of one uid, or all but those of one uid and these. */
@@ -31,12 +31,14 @@ fi
 set_state $frozen || exit 1
 trap 'set_state $thawed' EXIT
 tries=0
-# What can't be frozen, as it waits for a disk, can't fork either. The state is set again for what was born meanwhile.
+# A process that waits for a disk can't be frozen, and can't fork either. The state is set again for new processes.
 until is_frozen || [ $tries -eq 200 ]; do sleep 0.05; set_state $frozen; tries=$((tries + 1)); done
 while read -r pid; do
   case $kept in *" $pid "*) continue ;; esac
   uid=
   while read -r name real rest; do [ "$name" = Uid: ] && uid=$real && break; done 2>/dev/null <"/proc/$pid/status"
+  # It has ended.
+  [ -n "$uid" ] || continue
   if [ "$rule" = only ]; then [ "$uid" = "$named" ] || continue; else [ "$uid" != "$named" ] || continue; fi
   kill -9 "$pid" 2>/dev/null || [ ! -e "/proc/$pid" ] || exit 1
 done <"$group/cgroup.procs"
@@ -44,9 +46,9 @@ exit 0
 `;
 
 /**
- * Ends processes of a container from the host while the kernel has frozen it, for those that kill the killer first, or leave no
- * memory to it. The daemon's own pause does not do: a command that the daemon is starting in the container would wait for the
- * thaw, and the daemon for that command. Requires the rights of root on the daemon's machine.
+ * Ends processes of a container from the host while the kernel has frozen it: processes that would kill the killer first, or that
+ * leave no memory for it. The daemon's own pause could deadlock: a command that it is starting in the container waits for the
+ * thaw, and the daemon waits for that command. Requires the rights of root on the daemon's machine. Throws SandboxUnavailable.
  */
 export async function endFrozen(container: Docker.Container, ended: Ended): Promise<void> {
   const { Id, State } = await callDaemon(() => container.inspect());
