@@ -3,7 +3,7 @@ import { TemperFailure } from '../../workflows/contracts/failures.ts';
 /** The number of activity attempts that blame the host if a command that handles the agent's work runs out of time. */
 const patientAttempts = 2;
 
-/** Whether a command that ran out of time is tried again in another activity attempt, since the host may be too busy. */
+/** Whether another activity attempt is made because a command ran out of time: the host may have been too busy. */
 export const isWorthRetry = ({ timedOut }: { readonly timedOut: boolean }, attempt: number): boolean =>
   timedOut && attempt <= patientAttempts;
 

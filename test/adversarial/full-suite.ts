@@ -23,7 +23,7 @@ function undone(grading = ''): HarborTask {
 /** Starts a program in the background that leaves the agent's session, and waits, without a process, for what it is for. */
 const leave = (program: string, until: string): string =>
   `cat >/tmp/left.py <<'END'\n${program}\nEND\nsetsid python3 /tmp/left.py </dev/null >/dev/null 2>&1 &\nuntil ${until}; do :; done`;
-/** Whether the kernel has ended a process of the sandbox for memory, which a shell finds without another process. */
+/** Succeeds once the kernel has ended a process of the sandbox for want of memory. The shell needs no other program for it. */
 const isMemoryFull = `{
   for file in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; do
     [ -r "$file" ] && while read -r name count; do [ "$name $count" = "oom_kill 0" ] || [ "$name" != oom_kill ] || break 2; done <"$file"

@@ -149,7 +149,7 @@ describe('a training run of a fleet in Pods whose cluster fails in every way, an
     await end?.();
   }
 
-  /** Whether an agent on a host waits for a turn. */
+  /** Whether a turn of an agent on this host is in progress. */
   async function hasTurn({ name }: FleetHost): Promise<boolean> {
     const onHost = readConfig(settings(name));
     for await (const { what } of pendingOf(temporal.client, onHost, runId, ['rollout'])) if (what === turn) return true;

@@ -50,7 +50,7 @@ async function* inParts<Item>(list: AsyncIterable<Item>, size: number): AsyncIte
   if (part.length > 0) yield part;
 }
 
-/** Whether a listed execution has a result. The list lags behind, so one that it takes for running is looked up. */
+/** Whether a listed execution has a result. The list lags behind, so the server is asked about an execution that it shows as running. */
 async function hasCompleted(client: Client, { workflowId, runId, status }: WorkflowExecutionInfo): Promise<boolean> {
   if (status.name === 'COMPLETED') return true;
   return (await describe(client, workflowId, runId))?.status.name === 'COMPLETED';

@@ -61,8 +61,8 @@ export async function runExec(container: Docker.Container, options: ExecOptions,
 }
 
 /**
- * Returns the exit code of a command whose output has ended; that of a killed one if its container ended with it. Throws SandboxUnavailable if
- * the command still runs: the connection was cut, and its exit code is unknown.
+ * Returns the exit code of a command whose output has ended. A command that ended with its container has the code of a killed one.
+ * Throws SandboxUnavailable if the command still runs: then the connection was cut, and the exit code is unknown.
  */
 async function exitCodeOf(exec: Docker.Exec): Promise<number> {
   // The daemon may note the end of a command a moment after its output.
@@ -72,7 +72,7 @@ async function exitCodeOf(exec: Docker.Exec): Promise<number> {
     await delay(lookPauseMs);
   }
   const text =
-    'expected the output of a command until it ends, got a cut connection to the Docker daemon while the command runs';
+    'expected the output of a command until its end, but the connection to the Docker daemon was cut; the stage is retried';
   throw new SandboxFailure('SandboxUnavailable', text);
 }
 

@@ -16,7 +16,7 @@ import { endAllOf, endAllOfRoot } from './end-processes.ts';
 import { type ExecOptions, runExec, startExec, streamExec } from './exec.ts';
 
 const defaultOutputBytes = 2 ** 20;
-/** The number of tries to start a command: runc can't start one while a uid's processes fill the container, or while it is frozen. */
+/** The number of tries to start a command: runc can't while the container is frozen, or a uid's processes fill it. */
 const startAttempts = 5;
 /** The time of a command that a container may be too full of processes, or the machine too busy, to run. */
 const shortCommandMs = 30_000;

@@ -30,7 +30,7 @@ const run = (container: Docker.Container): Promise<number> =>
 const running = { Running: true, ExitCode: null };
 
 it('a command that still runs when its output ends has lost its connection, and was not killed', async () => {
-  await assert.rejects(run(containerOf([running])), { type: 'SandboxUnavailable', message: /cut connection/ });
+  await assert.rejects(run(containerOf([running])), { type: 'SandboxUnavailable', message: /was cut/ });
 });
 
 it('a command whose end the daemon notes after its output has its own exit code', async () => {

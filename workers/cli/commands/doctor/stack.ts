@@ -30,7 +30,7 @@ export const checkStack: RunChecks = async function* (config) {
   for (const engine of createEngines(config.pool)) yield await engineCheck(engine);
 };
 
-/** Whether this machine has a host, or may get one. That of a fleet's trainer has none, nor the gateway that belongs to one. */
+/** Whether this machine has a host, or may get one. A fleet's machine for the trainer has neither a host nor a gateway. */
 export async function mayHaveHost({ paths }: Config): Promise<boolean> {
   const up = await readUpFile(paths.up);
   return up === null || !isUp(up) || up.parts.some(({ name }) => kindOf(name) === 'host');
