@@ -5,7 +5,7 @@ import { basename, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { V1Pod } from '@kubernetes/client-node';
-import { apiStatus } from '../../infra/sandbox/kubernetes/client.ts';
+import { apiStatus } from '../../infra/sandbox/kubernetes/answers.ts';
 import { type Config, readConfig } from '../../infra/settings/config.ts';
 import { freePort } from '../../infra/temporal/ports.ts';
 import { openState, type StackState } from '../../workers/open-state.ts';

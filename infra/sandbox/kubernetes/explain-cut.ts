@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { SandboxFailure } from '../failure.ts';
-import { apiStatus } from './client.ts';
+import { apiStatus } from './answers.ts';
 import type { Connection } from './connection.ts';
 import { stoppedContainer } from './keeper-failure.ts';
 

@@ -1,5 +1,6 @@
 import { SandboxFailure } from '../failure.ts';
-import { apiStatus, type Cluster } from './client.ts';
+import { apiStatus } from './answers.ts';
+import type { Cluster } from './client.ts';
 import type { Connection } from './connection.ts';
 import { mayBeDoneAgain, mayBeDoneInside, needsNoRetry } from './keeper-failure.ts';
 import { startWitness, type Witness, witnessBeside } from './witness-pod.ts';

@@ -1,6 +1,7 @@
 import type { CoreV1Event, V1Pod } from '@kubernetes/client-node';
 import type { ImageProgress, ReportImage } from '../image.ts';
-import { type Cluster, callApi } from './client.ts';
+import { callApi } from './answers.ts';
+import type { Cluster } from './client.ts';
 
 /** The time in which nothing is reported: most Pods run by then, and a report is a write at the Temporal server. */
 const quietMs = 5_000;

@@ -13,9 +13,10 @@ import type {
 } from '../sandbox.ts';
 import { createReports } from '../shell/reports.ts';
 import { createShellSandbox } from '../shell/sandbox.ts';
+import { apiStatus, callApi, orIfMissing, unmade } from './answers.ts';
 import { type AwaitedPod, untilGone, untilRunning } from './await-pod.ts';
 import { createCarriedChanges } from './carried-changes.ts';
-import { apiStatus, type Cluster, callApi, openCluster, orIfMissing, unmade } from './client.ts';
+import { type Cluster, openCluster } from './client.ts';
 import { type Connections, createConnections } from './connections.ts';
 import { describeCluster } from './describe.ts';
 import { foreignPod, justRemoved, lossOf } from './explain.ts';

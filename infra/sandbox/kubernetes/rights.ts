@@ -1,5 +1,6 @@
 import { SandboxFailure } from '../failure.ts';
-import { apiStatus, type Cluster, callApi, orIfMissing, unmade } from './client.ts';
+import { apiStatus, callApi, orIfMissing, unmade } from './answers.ts';
+import type { Cluster } from './client.ts';
 import { labelValue, stackLabel } from './pod.ts';
 
 interface Right {

@@ -1,5 +1,6 @@
 import type { UnsupportedReason } from '../sandbox.ts';
-import { type Cluster, isForbidden } from './client.ts';
+import { isForbidden } from './answers.ts';
+import type { Cluster } from './client.ts';
 import { tryPod } from './describe.ts';
 import type { KubernetesSettings } from './settings.ts';
 
