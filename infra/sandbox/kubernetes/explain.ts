@@ -7,11 +7,11 @@ import { witness } from './witness.ts';
 
 /** Returns the failure that will keep a Pod from ever running, by the kubelet's words. Undefined while it may still run. */
 export function arrivalFailure(pod: V1Pod, image: string): SandboxFailure | undefined {
-  const [waits] = statusesOf(pod).filter(({ state }) => state?.waiting && !isWaiting(state.waiting));
-  const { reason = '', message = '' } = waits?.state?.waiting ?? {};
-  const failure = imageFailure(image, reason, message) ?? startFailure(image, reason, message);
+  const [waiting] = statusesOf(pod).filter(({ state }) => state?.waiting && !isWaiting(state.waiting));
+  const { reason = '', message = '' } = waiting?.state?.waiting ?? {};
+  const failure = waitFailure(image, reason, message);
   const programs = programsOf(pod);
-  const isOfPrograms = waits?.name === witness || isAbout(programs, image, message);
+  const isOfPrograms = waiting?.name === witness || isAbout(programs, image, message);
   return failure && programs !== undefined && isOfPrograms ? programsFailure(programs, reason, message) : failure;
 }
 
@@ -73,32 +73,67 @@ function programsFailure(programs: string, reason: string, message: string): San
 
 const evidenceOf = (reason: string, message: string): string => `${reason}: ${message}`.slice(0, 500);
 
-function imageFailure(image: string, reason: string, message: string): SandboxFailure | undefined {
-  const fail = (type: SandboxFailureType, text: string): SandboxFailure =>
-    new SandboxFailure(type, text, { evidence: evidenceOf(reason, message) });
-  if (reason === 'ErrImageNeverPull') {
-    return fail('MissingImage', `the image ${image} is not on the Pod's node; load it there, or let the node pull it`);
-  }
-  if (reason === 'InvalidImageName') {
-    return fail('MissingImage', `the cluster takes ${image} for no image's name; correct it in the task`);
-  }
-  if (reason !== 'ErrImagePull' && reason !== 'ImagePullBackOff') return undefined;
-  if (/unauthori[sz]ed|authentication required|denied|forbidden|\b40[13]\b/i.test(message)) {
-    const text = `the registry of image ${image} refused the cluster; give the namespace's service account an image pull secret`;
-    return fail('MissingImage', text);
-  }
-  if (/not found|manifest unknown|does not exist|no such/i.test(message) && !/no such host|lookup/i.test(message)) {
-    return fail('MissingImage', `no registry has the image ${image}; correct its name, or push it`);
-  }
-  // The kubelet tries again, and its next message may say more.
-  if (reason === 'ImagePullBackOff' && /^Back-off pulling image "[^"]*"\.?$/.test(message)) return undefined;
-  return fail('ImageUnavailable', `the cluster could not pull the image ${image}; it is tried again`);
+/** A reason for which a container waits, and what it is evidence of. */
+interface Wait {
+  readonly reason: RegExp;
+  /** The kubelet's words beside the names of images. Default: any. */
+  readonly words?: RegExp;
+  /** Null where the kubelet tries again and its next message may say more. */
+  readonly type: SandboxFailureType | null;
+  readonly text: (image: string) => string;
 }
 
-function startFailure(image: string, reason: string, message: string): SandboxFailure | undefined {
-  if (!/^(CreateContainer(Config)?Error|RunContainerError)$/.test(reason)) return undefined;
-  const text = `the cluster could not start a container of image ${image}; see the evidence`;
-  return new SandboxFailure('UnsupportedTask', text, { evidence: evidenceOf(reason, message) });
+const pull = /^(ErrImagePull|ImagePullBackOff)$/;
+
+/** The reasons for which a container waits without end. The first that fits counts. */
+const waits: readonly Wait[] = [
+  {
+    reason: /^ErrImageNeverPull$/,
+    type: 'MissingImage',
+    text: (image) => `the image ${image} is not on the Pod's node; load it there, or let the node pull it`,
+  },
+  {
+    reason: /^InvalidImageName$/,
+    type: 'MissingImage',
+    text: (image) => `the cluster takes ${image} for no image's name; correct it in the task`,
+  },
+  {
+    reason: pull,
+    words: /unauthori[sz]ed|authentication required|denied|forbidden|\b40[13]\b/i,
+    type: 'MissingImage',
+    text: (image) =>
+      `the registry of image ${image} refused the cluster; give the namespace's service account an image pull secret`,
+  },
+  {
+    reason: pull,
+    words: /^(?!.*(no such host|lookup)).*(not found|manifest unknown|does not exist|no such)/is,
+    type: 'MissingImage',
+    text: (image) => `no registry has the image ${image}; correct its name, or push it`,
+  },
+  { reason: /^ImagePullBackOff$/, words: /^Back-off pulling image\W*$/, type: null, text: () => '' },
+  {
+    reason: pull,
+    type: 'ImageUnavailable',
+    text: (image) => `the cluster could not pull the image ${image}; it is tried again`,
+  },
+  {
+    reason: /^(CreateContainer(Config)?Error|RunContainerError)$/,
+    type: 'UnsupportedTask',
+    text: (image) => `the cluster could not start a container of image ${image}; see the evidence`,
+  },
+];
+
+/** Returns the failure that the reason of a waiting container is evidence of. */
+function waitFailure(image: string, reason: string, message: string): SandboxFailure | undefined {
+  // The name of an image may hold words such as 403, too. In most messages it has a slash, as addresses have.
+  const untagged = image.replace(/[:@][^/]*$/, '');
+  const said = message
+    .replaceAll(/\S*\/\S*/g, '')
+    .replaceAll(image, '')
+    .replaceAll(untagged, '');
+  const found = waits.find((wait) => wait.reason.test(reason) && (wait.words === undefined || wait.words.test(said)));
+  if (found === undefined || found.type === null) return undefined;
+  return new SandboxFailure(found.type, found.text(image), { evidence: evidenceOf(reason, message) });
 }
 
 const preempted = ['preempted', 'its Pod made room for another of higher priority'] as const;

@@ -70,3 +70,43 @@ it('blames the image of programs, and not the task, for the container beside an 
   assert.equal(failure?.type, 'SandboxUnavailable');
   assert.match(failure?.message ?? '', /image of programs programs:1/);
 });
+
+it('takes no word in the name of an image for the answer of its registry', () => {
+  const cases = [
+    [
+      'ErrImagePull',
+      'failed to pull "IMAGE": failed to do request: Head "https://URL": dial tcp: i/o timeout',
+      'ImageUnavailable',
+    ],
+    ['ErrImagePull', 'reading manifest 1 in NAME: received unexpected HTTP status: 500', 'ImageUnavailable'],
+    [
+      'ErrImagePull',
+      'failed to resolve "IMAGE": unexpected status from HEAD request to https://URL: 403 Forbidden',
+      'MissingImage',
+    ],
+    ['ErrImagePull', 'failed to resolve reference "IMAGE": IMAGE: not found', 'MissingImage'],
+    ['ImagePullBackOff', 'Back-off pulling image "IMAGE"', undefined],
+    [
+      'ImagePullBackOff',
+      'Back-off pulling image "IMAGE": ErrImagePull: dial tcp: lookup NAME: no such host',
+      'ImageUnavailable',
+    ],
+  ] as const;
+  for (const image of [
+    'registry.example/acme-403:1',
+    'registry.example/forbidden/not-found:1',
+    'denied-401:1',
+    'plain:1',
+  ]) {
+    const [name = ''] = image.split(':');
+    for (const [reason, text, type] of cases) {
+      const message = text
+        .replaceAll('IMAGE', image)
+        .replaceAll('URL', `registry.example/v2/${name}`)
+        .replaceAll('NAME', name);
+      const state = { waiting: { reason, message } };
+      const waiting = { name: 'sandbox', image, imageID: '', ready: false, restartCount: 0, state };
+      assert.equal(arrivalFailure({ status: { containerStatuses: [waiting] } }, image)?.type, type, message);
+    }
+  }
+});
