@@ -33,8 +33,8 @@ export interface E2bApi {
   info(id: string): Promise<Listed | undefined>;
   /** Ends a sandbox. Returns whether there was one. */
   kill(id: string): Promise<boolean>;
-  /** Sets the end of a sandbox's lease to this time from now. */
-  renew(id: string, leaseMs: number): Promise<void>;
+  /** Sets the end of a sandbox's lease to this time from now. Returns whether there is such a sandbox. */
+  renew(id: string, leaseMs: number): Promise<boolean>;
   hasTemplate(name: string): Promise<boolean>;
   /** Returns the id of the build that a template's name stands for now; undefined if the server has no such notion. */
   buildOf(template: string): Promise<string | undefined>;
@@ -111,7 +111,10 @@ export function createE2bApi(settings: Pick<E2bSettings, 'url' | 'sandboxUrl' | 
       callApi(`look at sandbox ${id}`, async () => SdkSandbox.getInfo(id, await options()).catch(orIfMissing)),
     kill: (id) => callApi(`remove sandbox ${id}`, async () => SdkSandbox.kill(id, await options())),
     renew: (id, leaseMs) =>
-      callApi(`renew the lease of sandbox ${id}`, async () => SdkSandbox.setTimeout(id, leaseMs, await options())),
+      callApi(`renew the lease of sandbox ${id}`, async () => {
+        const renewed = SdkSandbox.setTimeout(id, leaseMs, await options()).then(() => true);
+        return (await renewed.catch(orIfMissing)) ?? false;
+      }),
     hasTemplate: (name) => callApi(`look for template ${name}`, async () => Template.exists(name, await options())),
     buildOf: (template) =>
       callApi(`look at template ${template}`, async () => {

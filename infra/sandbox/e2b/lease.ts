@@ -11,8 +11,8 @@ export interface Lease {
 export interface LeaseOptions {
   /** The end of the lease as it was asked for. */
   readonly endMs: number;
-  /** Sets the end to this time from now. */
-  readonly renew: (leaseMs: number) => Promise<void>;
+  /** Sets the end to this time from now. Returns false if the sandbox is gone, which its next use then explains. */
+  readonly renew: (leaseMs: number) => Promise<boolean>;
 }
 
 export function createLease(options: LeaseOptions): Lease {
@@ -27,8 +27,8 @@ export function createLease(options: LeaseOptions): Lease {
       if (endMs - nowMs > leaseAheadMs / 2) return;
       renewing ??= options
         .renew(leaseAheadMs)
-        .then(() => {
-          endMs = nowMs + leaseAheadMs;
+        .then((isThere) => {
+          if (isThere) endMs = nowMs + leaseAheadMs;
         })
         .finally(() => {
           renewing = undefined;

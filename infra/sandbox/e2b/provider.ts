@@ -17,7 +17,7 @@ import { createE2bApi, type E2bApi, type Listed } from './api.ts';
 import { type Ensuring, ensureListed, type Found, findByName, findKnown, leaseUntil, nameLabel } from './create.ts';
 import { createEnvd, createEnvdConnections } from './envd.ts';
 import { createLease } from './lease.ts';
-import { setUp } from './set-up.ts';
+import { isSetUp, setUp } from './set-up.ts';
 import type { E2bSettings } from './settings.ts';
 import { createE2bShell, type E2bShell } from './shell.ts';
 import { createTemplates, type Templates } from './templates.ts';
@@ -37,14 +37,13 @@ export function createE2bProvider(options: E2bProviderOptions): SandboxProvider 
   const reports = createReports();
   /** The ids that this process got for names. A list may lack a new sandbox for a while. */
   const known = new Map<string, string>();
-  const handleOf: OpenHandle = (name, { access, leaseMs }) => {
-    known.set(name, access.id);
+  const shellOf: OpenShell = (name, { access, leaseMs }) => {
     const endMs = Date.now() + leaseMs;
     const lease = createLease({ endMs, renew: (ms) => api.renew(access.id, ms) });
     const shell = createE2bShell({ name, id: access.id, api, envd: createEnvd(access, connections), lease });
     return { shell, reports: reports.of(access.id) };
   };
-  const creation = createCreation({ api, templates, longestMs, known, creates: options.creates, handleOf });
+  const creation = createCreation({ api, templates, longestMs, known, creates: options.creates, shellOf });
   return {
     kind,
     programs: 'image',
@@ -63,20 +62,12 @@ export function createE2bProvider(options: E2bProviderOptions): SandboxProvider 
     },
     evictImages: async () => [],
     ensure: creation,
-    attach: async (name) => {
-      const listed = await findOne({ api, known, stack }, name);
-      const labels = listed && labelsOf(listed.metadata);
-      const spec = listed && storedSpecOf(listed.metadata);
-      if (!labels || !spec) return undefined;
-      const leaseMs = leaseUntil(labels.expiresAtMs, longestMs);
-      const access = await api.open(listed.sandboxId, leaseMs);
-      return access && createShellSandbox({ kind, ...handleOf(name, { access, leaseMs }), labels, spec });
-    },
+    attach: createAttachment({ api, stack, longestMs, known, shellOf }),
     renew: async (name, expiresAtMs) => {
-      const listed = await findOne({ api, known, stack }, name);
-      if (listed === undefined) return false;
-      await api.renew(listed.sandboxId, leaseUntil(expiresAtMs, longestMs));
-      return true;
+      const leaseMs = leaseUntil(expiresAtMs, longestMs);
+      const found = await findAll({ api, known, stack }, name);
+      const renewed = await Promise.all(found.map(({ sandboxId }) => api.renew(sandboxId, leaseMs)));
+      return renewed.includes(true);
     },
     remove: (name) => removeAll({ api, reports, known, stack }, name),
     list: async (ofStack) => (await api.find({ [stackLabel]: ofStack })).flatMap(infoOf),
@@ -88,20 +79,22 @@ export function createE2bProvider(options: E2bProviderOptions): SandboxProvider 
   };
 }
 
-type OpenHandle = (name: string, found: Found) => { readonly shell: E2bShell; readonly reports: SandboxReports };
+type OpenShell = (name: string, found: Found) => { readonly shell: E2bShell; readonly reports: SandboxReports };
 
 interface Creation extends Ensuring {
   readonly creates: number;
-  readonly handleOf: OpenHandle;
+  readonly known: Map<string, string>;
+  readonly shellOf: OpenShell;
 }
 
 /** Creates `ensure`. A second request for a name waits for the first, and then finds what that made. */
-function createCreation({ creates, handleOf, ...ensuring }: Creation): SandboxProvider['ensure'] {
+function createCreation({ creates, shellOf, known, ...ensuring }: Creation): SandboxProvider['ensure'] {
   const creations = createLimiter(creates);
   const underWay = new Map<string, Promise<Sandbox>>();
   const create = async (spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox> => {
-    const found = await creations.run(() => ensureListed(ensuring, spec, signal), signal);
-    const handle = handleOf(spec.name, found);
+    const found = await creations.run(() => ensureListed({ ...ensuring, known }, spec, signal), signal);
+    known.set(spec.name, found.access.id);
+    const handle = shellOf(spec.name, found);
     await setUp(handle.shell, spec, signal);
     return createShellSandbox({ kind, ...handle, labels: spec.labels, spec });
   };
@@ -124,9 +117,35 @@ interface Known {
   readonly stack: string;
 }
 
-/** Finds the sandbox of a name, also one that the list lacks yet. */
-async function findOne({ api, known, stack }: Known, name: string): Promise<Listed | undefined> {
-  return (await findKnown(api, known, name)) ?? (await findByName(api, stack, name))[0];
+/** Finds the sandboxes of a name, the oldest first, or the one that this process got for it, which the list may lack yet. */
+async function findAll({ api, known, stack }: Known, name: string): Promise<readonly Listed[]> {
+  const own = await findKnown(api, known, name);
+  return own === undefined ? findByName(api, stack, name) : [own];
+}
+
+interface Attachment extends Known, Pick<Creation, 'longestMs' | 'shellOf'> {}
+
+/**
+ * Creates `attach`. While lists lag, a process that begins again may have made a second sandbox by one name, in which it then worked.
+ * So of several the youngest that was set up is the sandbox.
+ */
+function createAttachment({ longestMs, shellOf, ...by }: Attachment): SandboxProvider['attach'] {
+  return async (name) => {
+    const found = await findAll(by, name);
+    for (const { sandboxId, metadata } of found.toReversed()) {
+      const labels = labelsOf(metadata);
+      const spec = storedSpecOf(metadata);
+      if (!labels || !spec) continue;
+      const leaseMs = leaseUntil(labels.expiresAtMs, longestMs);
+      const access = await by.api.open(sandboxId, leaseMs);
+      if (!access) continue;
+      const handle = shellOf(name, { access, leaseMs });
+      if (found.length > 1 && !(await isSetUp(handle.shell))) continue;
+      by.known.set(name, sandboxId);
+      return createShellSandbox({ kind, ...handle, labels, spec });
+    }
+    return undefined;
+  };
 }
 
 /** Ends every sandbox of a name, also one that the list lacks yet. */

@@ -40,6 +40,9 @@ echo "$used" >${keeperDirectory}/used
 : >${keeperDirectory}/ready
 `;
 
+/** Succeeds in a sandbox that is set up. */
+export const isSetUp = `[ -e ${keeperDirectory}/ready ]`;
+
 /** Prints the bytes that were in use on the disk when the sandbox was set up. */
 export const usedAtStart = `cat ${keeperDirectory}/used`;
 

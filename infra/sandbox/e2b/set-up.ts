@@ -23,6 +23,12 @@ export async function setUp(shell: E2bShell, spec: SandboxSpec, signal: AbortSig
   throw new SandboxFailure('UnsupportedTask', text, { evidence });
 }
 
+/** Whether a sandbox has been set up. */
+export async function isSetUp(shell: E2bShell): Promise<boolean> {
+  const { exitCode } = await shell.run({ role: 'root', text: scripts.isSetUp, args: [] }, new AbortController().signal);
+  return exitCode === 0;
+}
+
 /** The directory of a mount's program below the template's programs. */
 function programOf({ name }: SandboxSpec, { program, target }: SandboxMount): string {
   if (program !== undefined) return `${program.name}-${program.version}`;

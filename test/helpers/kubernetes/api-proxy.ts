@@ -9,10 +9,11 @@ import { type Duplex, pipeline } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import type { KubeConfig } from '@kubernetes/client-node';
 
-/** A request to the API server: its method, and its path without the query. */
+/** A request to the API server: its method, its path without the query, and whether it is a watch. */
 export interface ApiRequest {
   readonly method: string;
   readonly path: string;
+  readonly watches: boolean;
 }
 
 /**
@@ -43,7 +44,8 @@ export async function startApiProxy(
   const requests: ApiRequest[] = [];
   const streams = new Set<Duplex>();
   const note = ({ method = '', url = '' }: IncomingMessage): ApiRequest => {
-    const request = { method, path: url.split('?')[0] ?? '' };
+    const { pathname: path, searchParams } = new URL(url, 'http://api');
+    const request = { method, path, watches: searchParams.has('watch') };
     requests.push(request);
     return request;
   };

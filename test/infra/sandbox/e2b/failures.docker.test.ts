@@ -3,8 +3,12 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
+import { createE2bApi } from '../../../../infra/sandbox/e2b/api.ts';
+import { createEnvd, createEnvdConnections } from '../../../../infra/sandbox/e2b/envd.ts';
+import { createLease } from '../../../../infra/sandbox/e2b/lease.ts';
 import { createE2bProvider } from '../../../../infra/sandbox/e2b/provider.ts';
 import type { E2bSettings } from '../../../../infra/sandbox/e2b/settings.ts';
+import { createE2bShell } from '../../../../infra/sandbox/e2b/shell.ts';
 import { openProviders } from '../../../../infra/sandbox/providers.ts';
 import type { SandboxSpec } from '../../../../infra/sandbox/sandbox.ts';
 import { readConfig } from '../../../../infra/settings/config.ts';
@@ -118,6 +122,30 @@ describe('an E2B server that refuses', () => {
 });
 
 describe('an E2B sandbox', () => {
+  it('is lost with the time that its lease had left, at the end of which the lease would have been renewed', async () => {
+    const asked = spec('leased');
+    await provider.ensure(asked, limit());
+    const [id = assert.fail()] = server.ids(asked.name);
+    const api = createE2bApi(settings);
+    const access = (await api.open(id, minuteMs)) ?? assert.fail('expected the sandbox');
+    const connections = createEnvdConnections();
+    const use = (leftMs: number): Promise<unknown> => {
+      const lease = createLease({ endMs: Date.now() + leftMs, renew: (ms) => api.renew(id, ms) });
+      const shell = createE2bShell({ name: asked.name, id, api, envd: createEnvd(access, connections), lease });
+      return shell.run({ role: 'agent', text: 'true', args: [] }, limit());
+    };
+    await server.vanish(asked.name);
+    for (const [leftMs, loss, message] of [
+      [54 * minuteMs, 'removed', /32\d\d s before the end of its lease/],
+      [30 * minuteMs, 'removed', /1[78]\d\d s before the end of its lease/],
+      [36_000, 'removed', /3\d s before the end of its lease/],
+      [-1, 'deadline', /no more, at the end of its lease/],
+    ] as const) {
+      await assert.rejects(use(leftMs), { type: 'SandboxLost', loss, message });
+    }
+    await connections.destroy();
+  });
+
   it('is made without network and environment, ends by itself, and of two with one name the younger goes', async () => {
     const asked = spec('raced');
     await provider.ensure(asked, limit());

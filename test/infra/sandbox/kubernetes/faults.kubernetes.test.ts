@@ -15,8 +15,8 @@ const creations: ApiFault[] = [];
 /** The answer to lists, unless it is the API server's own. */
 let listed: (() => Promise<string>) | null = null;
 
-const proxy = await startApiProxy(config, async ({ method, path }) => {
-  if (path !== pods) return undefined;
+const proxy = await startApiProxy(config, async ({ method, path, watches }) => {
+  if (path !== pods || watches) return undefined;
   if (method === 'POST') return creations.shift();
   return listed === null ? undefined : { status: 200, body: await listed() };
 });
@@ -59,7 +59,10 @@ faultContract({
       await until(() => isGone(name));
     },
     cutStreams: () => proxy.cut(),
-    endOf: 'the deadline of a Pod is set once and cannot be put off',
+    endOf: async (sandbox) => {
+      const { spec, status } = await core.readNamespacedPod({ namespace, name: podName(sandbox) });
+      return Number(status?.startTime) + (spec?.activeDeadlineSeconds ?? Number.POSITIVE_INFINITY) * 1_000;
+    },
     skewClock: (ms) =>
       answerLists(async () => {
         const list = await core.listNamespacedPod({ namespace });
