@@ -1,6 +1,6 @@
 /**
- * Measures the life of a sandbox beside the bare calls of its API: created and ready, a first command, removed. Then many at once,
- * the calls of the API for each, and a round trip on an open stream. Run it on an idle machine.
+ * Measures the life of a sandbox beside the bare calls of its API: created and ready, a first command, removed. Then the same for
+ * many at once, the calls of the API for each, and a round trip on an open stream. Run it on an idle machine.
  */
 import { once } from 'node:events';
 import { KubeConfig } from '@kubernetes/client-node';
@@ -43,7 +43,8 @@ await new Command('npm run bench:sandbox --')
 
 async function main({ kind, namespace, programs, image, rounds, many, json = false }: Options): Promise<void> {
   const settings = { namespace, programs, requests: 0.01 };
-  const bare = kind === 'docker' ? lifeByDocker() : lifeByKubernetes(settings);
+  const bareOf = (atOnce: number): Life => (kind === 'docker' ? lifeByDocker() : lifeByKubernetes(settings, atOnce));
+  const bare = bareOf(1);
   const provider =
     kind === 'docker' ? createDockerProvider({ stack }) : createKubernetesProvider({ stack, ...settings });
   const specOf = (name: string): SandboxSpec => {
@@ -70,7 +71,9 @@ async function main({ kind, namespace, programs, image, rounds, many, json = fal
       bareMs: byStep(median(lives.bare)),
       times: sum(median(lives.temper)) / sum(median(lives.bare)),
       callsPerLife: calls,
-      many: await liveAtOnce(temper, many, specOf),
+      many,
+      manyTemperMs: await liveAtOnce(temper, many, (n) => specOf(`${stack}-many-${n}`)),
+      manyBareMs: await liveAtOnce(bareOf(many), many, (n) => specOf(`${stack}-many-bare-${n}`)),
       roundTripMs: await roundTrip(provider, specOf(`${stack}-stream`)),
     };
     if (json) console.log(JSON.stringify(figures));
@@ -110,15 +113,13 @@ async function live(life: Life, spec: SandboxSpec): Promise<number[]> {
   ];
 }
 
-async function liveAtOnce(life: Life, many: number, specOf: (name: string) => SandboxSpec) {
-  const specs = Array.from({ length: many }, (_, n) => specOf(`${stack}-many-${n}`));
+/** Takes each step of many lives at once, and returns its time in milliseconds. */
+async function liveAtOnce(life: Life, many: number, specOf: (n: number) => SandboxSpec) {
+  const specs = Array.from({ length: many }, (_, n) => specOf(n));
   const all = (step: (spec: SandboxSpec) => Promise<void>) => timed(() => Promise.all(specs.map(step)));
-  return {
-    count: many,
-    createMs: await all((spec) => life.create(spec)),
-    execMs: await all(({ name }) => life.exec(name)),
-    removeMs: await all(({ name }) => life.remove(name)),
-  };
+  const createMs = await all((spec) => life.create(spec));
+  const execMs = await all(({ name }) => life.exec(name));
+  return byStep([createMs, execMs, await all(({ name }) => life.remove(name))]);
 }
 
 /** Measures a message of 4 KB to a command and back, on a stream that is open. */

@@ -14,7 +14,7 @@ export interface Life {
 }
 
 const signal = AbortSignal.timeout(3_600_000);
-/** The bare calls look this often whether a step is done. */
+/** The bare calls for one sandbox look this often whether a step is done. Those for many look as often together. */
 const lookMs = 20;
 
 /** The steps that a provider makes. */
@@ -32,8 +32,11 @@ export function lifeByTemper(provider: SandboxProvider): Life {
   };
 }
 
-/** The same Pod by the calls of the Kubernetes API. */
-export function lifeByKubernetes(options: Pick<KubernetesSettings, 'namespace' | 'programs' | 'requests'>): Life {
+/** The same Pod by the calls of the Kubernetes API, of which so many live at once. */
+export function lifeByKubernetes(
+  options: Pick<KubernetesSettings, 'namespace' | 'programs' | 'requests'>,
+  atOnce = 1,
+): Life {
   const config = new KubeConfig();
   config.loadFromDefault();
   const core = config.makeApiClient(CoreV1Api);
@@ -43,7 +46,7 @@ export function lifeByKubernetes(options: Pick<KubernetesSettings, 'namespace' |
   return {
     create: async (spec) => {
       await core.createNamespacedPod({ namespace, body: describePod(spec, settings) });
-      while ((await look(podName(spec.name)))?.status?.phase !== 'Running') await pause(lookMs);
+      while ((await look(podName(spec.name)))?.status?.phase !== 'Running') await pause(lookMs * atOnce);
     },
     exec: async (name) => {
       const ended = Promise.withResolvers<void>();
@@ -54,7 +57,7 @@ export function lifeByKubernetes(options: Pick<KubernetesSettings, 'namespace' |
     },
     remove: async (name) => {
       await core.deleteNamespacedPod({ namespace, name });
-      while ((await look(name)) !== undefined) await pause(lookMs);
+      while ((await look(name)) !== undefined) await pause(lookMs * atOnce);
     },
   };
 }
