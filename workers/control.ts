@@ -40,7 +40,7 @@ const cachedWorkflows = 2000;
 
 /** Runs the control worker: all workflows and the light activities. */
 export function runControl(config: Config, signal: AbortSignal): Promise<void> {
-  return runWorkers(config, 'control', signal, async ({ client, connection, namespace, log }) => {
+  return runWorkers({ config, part: 'control' }, signal, async ({ client, connection, namespace, log }) => {
     const missing = await missingSearchAttributes(connection, namespace);
     if (missing.length > 0) {
       throw new Error(

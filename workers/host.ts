@@ -51,7 +51,8 @@ export async function runHost(config: Config, signal: AbortSignal): Promise<void
   const ended = AbortSignal.any([signal, ending.signal]);
   let kept: Promise<void> = Promise.resolve();
   try {
-    await runWorkers(config, 'host', ended, async (process) => {
+    const noteExpiry = (text: string | null) => shared.hostNotes.set(host.name, 'certificate', text);
+    await runWorkers({ config, part: 'host', noteExpiry }, ended, async (process) => {
       limits.logTo(process.log);
       const worker = { config, shared, lease, host, gateway, process };
       const { client, log } = process;

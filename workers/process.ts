@@ -9,6 +9,7 @@ import { workerIdentity } from '../infra/temporal/worker-identity.ts';
 import { createLog } from './log.ts';
 import { openMetrics } from './metrics.ts';
 import { reportStateOnSignal } from './report-state.ts';
+import { credentialsReplaced } from './watch-credentials.ts';
 import { watchedBy } from './watched-worker.ts';
 import { createWorkerGroup } from './worker-group.ts';
 
@@ -33,10 +34,20 @@ const common = {
   shutdownForceTime: '10s',
 } as const satisfies Partial<WorkerOptions>;
 
-/** Connects, creates the workers, and runs them until the signal aborts or one of them fails; then drains all. */
+/** A process of a stack that runs workers. */
+export interface WorkerPart {
+  readonly config: Config;
+  readonly part: WorkerKind;
+  /** Writes what `temper status` says about the end of the client certificate; null withdraws it. */
+  readonly noteExpiry?: (text: string | null) => Promise<void>;
+}
+
+/**
+ * Connects, creates the workers, and runs them until the signal aborts, one of them fails, or the files with the credentials for
+ * the server are replaced; then drains all.
+ */
 export async function runWorkers(
-  config: Config,
-  part: WorkerKind,
+  { config, part, noteExpiry }: WorkerPart,
   signal: AbortSignal,
   make: (process: WorkerProcess) => Promise<readonly WorkerOptions[]>,
 ): Promise<void> {
@@ -50,6 +61,8 @@ export async function runWorkers(
   const workers = createWorkerGroup((one) =>
     Worker.create({ connection, namespace, ...common, ...watchedBy(heartbeats, one) }),
   );
+  const ending = new AbortController();
+  const ended = AbortSignal.any([signal, ending.signal]);
   try {
     signal.addEventListener('abort', workers.shutdown, { once: true });
     const options = await make({ connection, client, namespace, log, startWorker: workers.start });
@@ -59,8 +72,19 @@ export async function runWorkers(
     // If the thread fails, the whole process ends too.
     heartbeats.failed.catch(workers.shutdown);
     if (signal.aborted) workers.shutdown();
+    let credentialsAreOld = false;
+    void credentialsReplaced({ settings: config, used: target, log, noteExpiry }, ended).then((replaced) => {
+      credentialsAreOld = replaced;
+      if (replaced) workers.shutdown();
+    });
     await Promise.race([workers.ended, heartbeats.failed.finally(() => workers.ended)]);
+    if (credentialsAreOld) {
+      throw new Error(
+        'the credentials for the Temporal server were replaced: this process ends, and the next one uses them',
+      );
+    }
   } finally {
+    ending.abort();
     workers.shutdown();
     await workers.ended.catch(() => {});
     await heartbeats.close();

@@ -25,7 +25,7 @@ const runsAtOnce = 32;
 
 /** Runs the trainer worker: updates and weight syncs. */
 export function runTrainer(config: Config, signal: AbortSignal): Promise<void> {
-  return runWorkers(config, 'trainer', signal, async ({ client }) => {
+  return runWorkers({ config, part: 'trainer' }, signal, async ({ client }) => {
     const state = await openState(config);
     await requireNamespace({ ...state, client }, { mayMove: followsServer(config.store) });
     const { objects, blobs: store } = state;

@@ -186,14 +186,18 @@ export function readConfig(source: Environment = process.env): Config {
     cacheDir: join(env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'temper'),
     paths,
     stackKeys: stackKeysFrom(env),
-    keyFiles: keyFilesOf(env, paths),
+    keyFiles: keyFilesOf(env, paths, source),
     store: storeFrom(env, home, source),
     env: { ...source },
   };
 }
 
-const keyFilesOf = (env: z.output<typeof environment>, { stackKey }: Paths): readonly string[] =>
-  [env.TEMPER_STACK_KEY_FILE ?? stackKey, env.TEMPER_LISTEN_KEY, env.E2B_API_KEY_FILE].filter(
+const keyFilesOf = (
+  env: z.output<typeof environment>,
+  { stackKey }: Paths,
+  { TEMPORAL_TLS_CLIENT_KEY_PATH: temporalKey }: Environment,
+): readonly string[] =>
+  [env.TEMPER_STACK_KEY_FILE ?? stackKey, env.TEMPER_LISTEN_KEY, env.E2B_API_KEY_FILE, temporalKey].filter(
     (one) => one !== undefined,
   );
 

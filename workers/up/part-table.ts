@@ -1,10 +1,9 @@
 import { totalmem } from 'node:os';
 import { join } from 'node:path';
-import type { Client } from '@temporalio/client';
 import { gatewayNames, socketOf } from '../../infra/gateway/sockets.ts';
 import { untilListens } from '../../infra/process/listens.ts';
 import type { Config } from '../../infra/settings/config.ts';
-import { configuredTarget } from '../../infra/temporal/connection.ts';
+import { type ClientConnection, configuredTarget } from '../../infra/temporal/connection.ts';
 import type { QueueKind } from '../../infra/temporal/pollers.ts';
 import { controlQueue, hostQueue, trainerQueue } from '../../workflows/contracts/queues.ts';
 import type { Part, PartKind, PartName } from './part.ts';
@@ -17,8 +16,8 @@ export interface PartContext {
   readonly config: Config;
   /** Receives a line about each slow operation. */
   readonly progress: (line: string) => void;
-  /** Returns the client of the stack's Temporal server; only parts that start after the server may call it. */
-  client(): Client;
+  /** Connects to the stack's Temporal server, with what the files of its credentials hold by then. */
+  connect(): Promise<ClientConnection>;
 }
 
 interface TimeLimits {
@@ -126,6 +125,12 @@ function spawned(
 }
 
 const untilWorkerPolls =
-  ({ client }: PartContext, queue: string, kind: QueueKind): SpawnedPart['untilReady'] =>
-  (pid, signal) =>
-    untilPolled({ client: client(), queue, kind, pid }, signal);
+  ({ connect }: PartContext, queue: string, kind: QueueKind): SpawnedPart['untilReady'] =>
+  async (pid, signal) => {
+    const { client, close } = await connect();
+    try {
+      await untilPolled({ client, queue, kind, pid }, signal);
+    } finally {
+      await close();
+    }
+  };

@@ -1,10 +1,9 @@
-import type { Client } from '@temporalio/client';
 import { watchText } from '../../infra/hosts/claim.ts';
 import { readMachineId } from '../../infra/hosts/machine.ts';
 import type { Config } from '../../infra/settings/config.ts';
 import { openStackKeys } from '../../infra/stack.ts';
 import type { Hosts } from '../../infra/store/hosts.ts';
-import { type ClientConnection, connectClient } from '../../infra/temporal/connection.ts';
+import { connectClient } from '../../infra/temporal/connection.ts';
 import { registerSearchAttributes } from '../../infra/temporal/search-attributes.ts';
 import { temporalTarget } from '../../infra/temporal/temporal-target.ts';
 import { openState } from '../open-state.ts';
@@ -53,8 +52,8 @@ export async function startStack(options: StartStack, signal: AbortSignal): Prom
   const addresses = addressesOf(config, names);
   const namesIn = (phase: readonly PartKind[]): PartName[] => names.filter((name) => phase.includes(kindOf(name)));
   const home = await claimHome(config, progress, signal);
-  const server = lazyServer(config);
-  const parts = superviseParts({ config, progress, client: server.client }, () => {
+  const connect = () => connectClient(temporalTarget(config));
+  const parts = superviseParts({ config, progress, connect }, () => {
     file.changed();
     options.onChange?.(parts.status());
   });
@@ -69,7 +68,6 @@ export async function startStack(options: StartStack, signal: AbortSignal): Prom
   async function close(): Promise<void> {
     enter('stopping');
     for (const phase of phases.toReversed()) await parts.stop(namesIn(phase));
-    await server.close();
     await file.remove().finally(() => home.release());
   }
 
@@ -81,8 +79,7 @@ export async function startStack(options: StartStack, signal: AbortSignal): Prom
     if (names.includes('host')) await warnOfWatch(config, hosts, progress);
     for (const phase of phases) {
       await parts.start(namesIn(phase), signal);
-      // Register the search attributes before any worker starts: a workflow that sets an unknown one hangs.
-      if (phase.includes('temporal')) await server.open(signal);
+      if (phase.includes('temporal')) await registerAttributes(config, signal);
     }
     enter('running');
     await file.written();
@@ -142,23 +139,15 @@ function superviseParts(context: PartContext, onChange: () => void): SupervisedP
   };
 }
 
-/** The connection to the stack's Temporal server, opened once the server is up. */
-function lazyServer(config: Config) {
-  let connection: ClientConnection | null = null;
-  return {
-    async open(signal: AbortSignal): Promise<void> {
-      const target = temporalTarget(config);
-      connection = await connectClient(target);
-      await registerSearchAttributes(connection.connection, target.namespace, signal);
-    },
-    client(): Client {
-      if (connection === null) throw new Error('a part that needs the Temporal server was started before it');
-      return connection.client;
-    },
-    async close(): Promise<void> {
-      await connection?.close();
-    },
-  };
+/** Registers the search attributes before any worker starts: a workflow that sets an unknown one hangs. */
+async function registerAttributes(config: Config, signal: AbortSignal): Promise<void> {
+  const target = temporalTarget(config);
+  const { connection, close } = await connectClient(target);
+  try {
+    await registerSearchAttributes(connection, target.namespace, signal);
+  } finally {
+    await close();
+  }
 }
 
 function addressesOf(config: Config, names: readonly PartName[]): StackAddresses {

@@ -12,6 +12,8 @@ export interface ServerOptions {
     readonly certFile: string;
     readonly keyFile: string;
     readonly caFile: string;
+    /** The authorities of clients, if they are others. */
+    readonly clientCaFile?: string;
     /** Whether clients must have a certificate of the same authority. */
     readonly requireClient: boolean;
     readonly serverName: string;
@@ -95,11 +97,11 @@ export function serverConfig({ ports, postgresql, dynamicFile, tls, keys }: Part
 }
 
 function tlsConfig(tls: Required<ServerOptions>['tls'], internal: boolean): object {
-  const { certFile, keyFile, caFile, requireClient, serverName } = tls;
+  const { certFile, keyFile, caFile, clientCaFile = caFile, requireClient, serverName } = tls;
   const client = { serverName, rootCaFiles: [caFile] };
   return {
     frontend: {
-      server: { certFile, keyFile, clientCaFiles: [caFile], requireClientAuth: requireClient },
+      server: { certFile, keyFile, clientCaFiles: [clientCaFile], requireClientAuth: requireClient },
       client,
     },
     ...(!internal && { systemWorker: { certFile, keyFile, client } }),

@@ -2,7 +2,13 @@ import type { Client } from '@temporalio/client';
 import type { Config, Deployment } from '../../../../infra/settings/config.ts';
 import { openStackId } from '../../../../infra/stack.ts';
 import { openObjects } from '../../../../infra/store/shared-state.ts';
-import { type ClientConnection, configuredTarget, connectClient } from '../../../../infra/temporal/connection.ts';
+import { clientCertificateOf, expiryText, renewal } from '../../../../infra/temporal/client-certificate.ts';
+import {
+  type ClientConnection,
+  configuredTarget,
+  connectClient,
+  type TemporalTarget,
+} from '../../../../infra/temporal/connection.ts';
 import { findTemporal } from '../../../../infra/temporal/executable.ts';
 import { currentBuildOf, readFeatures } from '../../../../infra/temporal/features.ts';
 import { missingSearchAttributes, registerSearchAttributes } from '../../../../infra/temporal/search-attributes.ts';
@@ -35,6 +41,7 @@ async function executable({ env }: Config): Promise<Check> {
 
 async function* server(config: Config, register: boolean): AsyncIterable<Check> {
   const target = temporalTarget(config);
+  yield* certificate(target);
   let server: Awaited<ReturnType<typeof connectClient>>;
   try {
     server = await connectClient(target);
@@ -56,6 +63,16 @@ async function* server(config: Config, register: boolean): AsyncIterable<Check> 
   } finally {
     await server.close();
   }
+}
+
+/** Checks how long the client certificate is valid, if there is one. */
+function* certificate(target: TemporalTarget): Iterable<Check> {
+  const found = clientCertificateOf(target);
+  if (found === null) return;
+  const expiry = expiryText(found);
+  const { subject, expiresAt } = found;
+  if (expiry === null) yield ok('client certificate', `${subject}, valid until ${expiresAt.toISOString()}`);
+  else yield warn('client certificate', `${subject} ${expiry}`, renewal);
 }
 
 /** Lists which of the server's features that temper uses are on, and what to do about each that is off. */
