@@ -29,6 +29,7 @@ export const metrics = z.object({ disk_used: z.number() });
 /** Flag of the last frame of a stream, which holds its error if there is one. */
 const lastFlag = 2;
 const headerBytes = 5;
+const nothing: Buffer = Buffer.alloc(0);
 /** The largest frame that is read. envd sends outputs in pieces of 32 KB. */
 const mostBytes = 16 * 2 ** 20;
 
@@ -46,7 +47,7 @@ export function frame(message: unknown): Buffer {
 
 /** Reads the frames of a stream. It reads no further than its reader asks. */
 export async function* readFrames(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Frame> {
-  let rest: Buffer = Buffer.alloc(0);
+  let rest = nothing;
   for await (const chunk of chunks) {
     rest = rest.length === 0 ? Buffer.from(chunk) : Buffer.concat([rest, chunk]);
     for (;;) {
@@ -58,5 +59,7 @@ export async function* readFrames(chunks: AsyncIterable<Uint8Array>): AsyncGener
       yield { last: (rest.readUInt8(0) & lastFlag) !== 0, text: rest.toString('utf8', headerBytes, end) };
       rest = rest.subarray(end);
     }
+    // An empty view of a chunk would keep its memory until the next one.
+    if (rest.length === 0) rest = nothing;
   }
 }

@@ -61,11 +61,13 @@ function parseEpilogue(header: string | undefined, log: Buffer): Epilogue | unde
 
 /** The number of lines that a recorder writes before the log. */
 const headerLines = 4;
+/** An empty view of a chunk would keep the 64 KB of memory that the chunk is part of, for as long as the process runs. */
+const nothing: Buffer = Buffer.alloc(0);
 
 /** Splits a recorder's output into its lines and the log behind them. */
 function createOutput() {
   const lines: string[] = [];
-  let rest: Buffer = Buffer.alloc(0);
+  let rest = nothing;
   let closed = false;
   let wake: () => void = () => undefined;
   let changed = Promise.resolve();
@@ -84,7 +86,7 @@ function createOutput() {
       rest = Buffer.concat([rest, chunk]);
       for (let end = rest.indexOf(lineFeed); end >= 0 && lines.length < headerLines; end = rest.indexOf(lineFeed)) {
         lines.push(rest.subarray(0, end).toString('utf8'));
-        rest = rest.subarray(end + 1);
+        rest = end + 1 === rest.length ? nothing : rest.subarray(end + 1);
       }
       notify();
     },

@@ -49,6 +49,7 @@ export const windowBytes = 256 * 1024;
 /** The largest payload. The API server ends a connection with messages beyond 31 MB, and smaller ones keep tasks fair. */
 export const largestPayload = 32 * 1024;
 const headerBytes = 9;
+const nothing: Buffer = Buffer.alloc(0);
 
 export interface Frame {
   readonly kind: number;
@@ -71,7 +72,7 @@ export function encodeFrame(kind: number, task: number, payload: Uint8Array | st
  * than the sender's largest, since a hostile sender would have all memory taken for it.
  */
 export function createFrameDecoder(mostBytes: number = Number.POSITIVE_INFINITY): (chunk: Buffer) => readonly Frame[] {
-  let rest: Buffer = Buffer.alloc(0);
+  let rest = nothing;
   return (chunk) => {
     rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
     const frames: Frame[] = [];
@@ -85,7 +86,8 @@ export function createFrameDecoder(mostBytes: number = Number.POSITIVE_INFINITY)
       frames.push({ kind: rest.readUInt8(at + 8), task: rest.readUInt32BE(at + 4), payload });
       at = end;
     }
-    rest = rest.subarray(at);
+    // An empty view of a chunk would keep its memory until the next one.
+    rest = at === rest.length ? nothing : rest.subarray(at);
     return frames;
   };
 }
