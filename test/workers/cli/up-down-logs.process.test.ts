@@ -160,17 +160,19 @@ describe('a stack as a user operates it', () => {
     }
   });
 
-  it('ends when the `npx` that started it is terminated', async () => {
-    const { child, ended } = start('npx', ['temper', 'up', '--port', 'auto']);
-    const up = await until(async () => {
-      const found = await readUpFile(join(home, 'up.json'));
-      return found !== null && found.parts.length > 0 ? found : null;
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    it(`ends when the \`npx\` that started it receives a ${signal}`, async () => {
+      const { child, ended } = start('npx', ['temper', 'up', '--port', 'auto']);
+      const up = await until(async () => {
+        const found = await readUpFile(join(home, 'up.json'));
+        return found !== null && found.parts.length > 0 ? found : null;
+      });
+      child.kill(signal);
+      await until(() => !processesOf(up).some(isRunning));
+      await until(async () => (await readUpFile(join(home, 'up.json'))) === null);
+      await ended;
     });
-    child.kill('SIGTERM');
-    await until(() => !processesOf(up).some(isRunning));
-    await until(async () => (await readUpFile(join(home, 'up.json'))) === null);
-    await ended;
-  });
+  }
 
   it('is shared by two commands that start at the same time, and ends after both', async () => {
     const args = [
