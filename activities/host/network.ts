@@ -158,6 +158,6 @@ async function networkUse(store: Store, rows: readonly EgressRow[]): Promise<Net
   };
 }
 
-/** Returns the policies of what runs in an agent's sandbox: the agent's own, and that of tests which run there, too. */
-export const policiesInSandbox = ({ network, testNetwork, gradedIn }: Task): readonly NetworkPolicy[] =>
-  [network, ...(gradedIn === 'same' ? [testNetwork] : [])].filter(hasNetwork);
+/** Returns the policies of what runs in an agent's sandbox: those of its agents, and that of tests which run there, too. */
+export const policiesInSandbox = ({ network, testNetwork, gradedIn, steps = [] }: Task): readonly NetworkPolicy[] =>
+  [network, ...steps.map((step) => step.network), ...(gradedIn === 'same' ? [testNetwork] : [])].filter(hasNetwork);

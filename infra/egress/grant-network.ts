@@ -1,16 +1,32 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { exceeds, type NetworkMode, type NetworkPolicy } from '../../workflows/contracts/network.ts';
-import type { Task } from '../../workflows/contracts/task.ts';
+import type { Task, TaskStep } from '../../workflows/contracts/task.ts';
 
 /**
  * Returns a task with the networks that it gets: those that it asks for, without the optional ones that the operator does not
  * allow. Throws UnsupportedTask if it needs more than that.
  */
-export function grantNetwork({ network, testNetwork, ...task }: Task, cap: NetworkMode): Task {
-  const ofAgent = grant(network, { cap, id: task.id, who: 'agent' });
-  const ofTests = grant(testNetwork, { cap, id: task.id, who: 'tests' });
+export function grantNetwork({ network, testNetwork, steps, ...task }: Task, cap: NetworkMode): Task {
+  const ofStep = ({ network: own, testNetwork: ofTests, ...step }: TaskStep): TaskStep => ({
+    ...step,
+    ...granted({ network: own, testNetwork: ofTests }, { cap, id: `${task.id}, step ${step.name}` }),
+  });
   return {
     ...task,
+    ...granted({ network, testNetwork }, { cap, id: task.id }),
+    ...(steps !== undefined && { steps: steps.map(ofStep) }),
+  };
+}
+
+type Networks = Pick<TaskStep, 'network' | 'testNetwork'>;
+
+function granted(
+  { network, testNetwork }: { readonly [Field in keyof Networks]: Networks[Field] | undefined },
+  asked: Omit<Asked, 'who'>,
+): Networks {
+  const ofAgent = grant(network, { ...asked, who: 'agent' });
+  const ofTests = grant(testNetwork, { ...asked, who: 'tests' });
+  return {
     ...(ofAgent !== undefined && { network: ofAgent }),
     ...(ofTests !== undefined && { testNetwork: ofTests }),
   };

@@ -7,6 +7,7 @@ import { type FileTree, subtree } from '../sandbox/file-tree.ts';
 import type { BuildContext } from '../sandbox/image.ts';
 import { type Beside, namesBeside, type TaskService } from '../sandbox/service.ts';
 import { readOnlyPaths } from './added-files.ts';
+import { agentIsRoot } from './agent-account.ts';
 import { artifactsFor, keepsOutside, requireSeparable } from './artifacts.ts';
 import { mainHealthCheck, readComposeFile } from './compose-file.ts';
 import { type Dockerfile, readDockerfile } from './dockerfile.ts';
@@ -85,6 +86,7 @@ export function readHarborTask(tree: FileTree): HarborTask {
   if (!ownImage) requireSeparable(toml, workdir);
   requireGradedSteps(toml, gradedIn);
   const { image, build, workspace } = readMainImage(described, toml, { source, dockerfile, workdir });
+  const networks = networksOf(toml, { judgedByLog: grading !== null });
   const limits = { ...limitsOf(toml), ...main.limits };
   const testEnvironment = readTestEnvironment(tree, toml, { ...image, workdir, ...limits });
   return {
@@ -99,8 +101,8 @@ export function readHarborTask(tree: FileTree): HarborTask {
       ...gpusOf(toml),
       ...(gradedIn !== 'fresh' && { gradedIn }),
       ...agentOf(toml),
-      ...networksOf(toml, { judgedByLog: grading !== null }),
-      ...describeSteps(toml),
+      ...networks,
+      ...describeSteps(toml, networks),
     },
     ...work,
     steps,
@@ -194,12 +196,9 @@ const gpusOf = ({ environment: { gpus, gpu_types: types } }: TaskToml): Pick<Tas
 });
 
 const agentOf = (toml: TaskToml): Pick<Task, 'user' | 'hostTools'> => ({
-  ...(asRoot(toml) && { user: 'root' }),
+  ...(agentIsRoot(toml) && { user: 'root' }),
   ...(toml.tools.host.length > 0 && { hostTools: toml.tools.host }),
 });
-
-/** Whether the agent is to be root. Any other account of the image is replaced by the agent's own, which has no more rights. */
-const asRoot = ({ agent }: TaskToml): boolean => ['root', '0', 0].some((root) => agent.user === root);
 
 /** The reasons why tests get the diff alone. */
 const needsDiff = (toml: TaskToml, logged: boolean) =>
@@ -250,13 +249,13 @@ function requireGradable(toml: TaskToml, { logged, hasEntrypoint }: TestKind): v
   if (keepsProcesses && sandbox !== 'same') {
     throw clash('keep_processes', 'the tests run in a fresh sandbox; set sandbox = "same"');
   }
-  if (grading.code_as_agent && asRoot(toml)) {
+  if (grading.code_as_agent && agentIsRoot(toml)) {
     throw clash('code_as_agent', 'the agent is root, from which no other account is protected (agent.user)');
   }
   if (sandbox === undefined || sandbox === 'fresh') return;
   const [, reason] = needsDiff(toml, logged).find(([needed]) => needed) ?? [];
   if (reason !== undefined) throw clash(`sandbox = "${sandbox}"`, reason);
-  if (sandbox === 'same' && hasEntrypoint && asRoot(toml) && !keepsProcesses) {
+  if (sandbox === 'same' && hasEntrypoint && agentIsRoot(toml) && !keepsProcesses) {
     throw clash(
       'sandbox = "same" without keep_processes = true',
       "what runs as root ends with the agent, and so would the image's entry point",

@@ -1,6 +1,8 @@
+import { isDeepStrictEqual } from 'node:util';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { describeIssue } from '../../workflows/contracts/input.ts';
 import { defaultPorts, type NetworkPolicy, networkPolicy } from '../../workflows/contracts/network.ts';
+import type { TaskStep } from '../../workflows/contracts/task.ts';
 
 /** The network fields of a table of a task.toml. */
 interface NetworkFields {
@@ -42,11 +44,34 @@ export function testNetwork(
 
 /**
  * Returns the network of the build of a task's image: the environment's hosts, if it lists some, or every public address. The
- * mode of the environment concerns what runs later, so `no-network` leaves it. Throws TemperFailure MalformedTask.
+ * mode of the environment concerns what runs later, so `no-network` leaves it; a build itself may ask for none. Throws
+ * TemperFailure MalformedTask.
  */
-export function buildNetwork(tables: Pick<Tables, 'environment'>): NetworkPolicy {
+export function buildNetwork(
+  tables: Pick<Tables, 'environment'>,
+  { offline = false }: { readonly offline?: boolean } = {},
+): NetworkPolicy {
+  if (offline) return noNetwork;
   const { policy } = askedBy(tables, 'environment');
   return policy?.mode === 'allowlist' ? policy : { mode: 'public', hosts: [], ports: [...defaultPorts] };
+}
+
+const noNetwork: NetworkPolicy = { mode: 'none', hosts: [], ports: [...defaultPorts] };
+
+/**
+ * Returns the networks of a step that differ from those of the whole task. A step has one of its own where its tables name one.
+ * Throws TemperFailure MalformedTask.
+ */
+export function stepNetworks(
+  step: Pick<Tables, 'agent' | 'verifier'>,
+  whole: Pick<TaskStep, 'network' | 'testNetwork'>,
+): Pick<TaskStep, 'network' | 'testNetwork'> {
+  const ownOf = (phase: 'agent' | 'verifier', usual: NetworkPolicy = noNetwork): NetworkPolicy | undefined => {
+    const { table, policy = noNetwork } = askedBy({ [phase]: step[phase] }, phase, 'steps: ');
+    return table !== phase || isDeepStrictEqual(policy, usual) ? undefined : policy;
+  };
+  const [network, testNetwork] = [ownOf('agent', whole.network), ownOf('verifier', whole.testNetwork)];
+  return { ...(network !== undefined && { network }), ...(testNetwork !== undefined && { testNetwork }) };
 }
 
 interface Asked {
@@ -56,7 +81,7 @@ interface Asked {
 }
 
 /** Returns what the table of a phase asks for, or the environment's where that says nothing. */
-function askedBy(tables: Readonly<Record<string, NetworkFields>>, phase: string): Asked {
+function askedBy(tables: Readonly<Record<string, NetworkFields>>, phase: string, where = ''): Asked {
   const own = tables[phase];
   const table = own?.network_mode === undefined && own?.allowed_hosts === undefined ? 'environment' : phase;
   const { network_mode: mode = 'no-network', allowed_hosts: hosts = [], allowed_ports: ports } = tables[table] ?? {};
@@ -65,5 +90,5 @@ function askedBy(tables: Readonly<Record<string, NetworkFields>>, phase: string)
   const parsed = networkPolicy.safeParse(asked);
   if (parsed.success) return { table, policy: parsed.data };
   const problems = parsed.error.issues.map((issue) => describeIssue(issue, asked)).join('; ');
-  throw new TemperFailure('MalformedTask', `task.toml: ${table}: network: ${problems}`);
+  throw new TemperFailure('MalformedTask', `task.toml: ${where}${table}: network: ${problems}`);
 }

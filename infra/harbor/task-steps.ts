@@ -3,7 +3,9 @@ import { collectMs } from '../../workflows/contracts/stage-limits.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import type { HealthCheck } from '../grading/task.ts';
 import { type FileTree, subtree } from '../sandbox/file-tree.ts';
+import { agentIsRoot, isRoot } from './agent-account.ts';
 import { gradingFile } from './grading-file.ts';
+import { stepNetworks } from './task-network.ts';
 import { healthCheckOf, type StepToml, type TaskToml } from './task-toml.ts';
 import { ownTestFile } from './test-environment.ts';
 
@@ -60,9 +62,10 @@ export function readSteps(tree: FileTree, toml: TaskToml): readonly StepFiles[] 
 
 /** Returns the commands that collect after a step, or after a task that is one piece of work. Throws UnsupportedTask. */
 export function collectOf(
-  { verifier, agent }: Pick<TaskToml, 'verifier' | 'agent'>,
+  toml: Pick<TaskToml, 'verifier' | 'agent' | 'steps'>,
   step?: StepToml,
 ): readonly CollectCommand[] {
+  const { verifier } = toml;
   const all = [...verifier.collect, ...(step?.verifier.collect ?? [])];
   const totalSec = all.reduce((sum, { timeout_sec }) => sum + timeout_sec, 0);
   if (totalSec > collectMs / 1000) {
@@ -70,7 +73,7 @@ export function collectOf(
   }
   return all.map(({ command, service, timeout_sec, user }) => {
     if (service !== 'main') throw unsupported('verifier.collect', 'commands of the service main', service);
-    if ((user === 'root' || user === 0 || user === '0') && agent.user !== user) {
+    if (isRoot(user) && !agentIsRoot(toml)) {
       throw unsupported('verifier.collect', "the agent's account: set agent.user to root, too", 'the user root');
     }
     return { command, timeoutSec: timeout_sec };
@@ -78,16 +81,32 @@ export function collectOf(
 }
 
 /** Returns what a workflow knows of the steps of a task; nothing for a task that is one piece of work. */
-export function describeSteps(toml: TaskToml): Pick<Task, 'steps' | 'rewardOfSteps'> {
+export function describeSteps(
+  toml: TaskToml,
+  networks: Pick<Task, 'network' | 'testNetwork'>,
+): Pick<Task, 'steps' | 'rewardOfSteps'> {
   if (toml.steps.length === 0) return {};
-  const steps = toml.steps.map(({ name, agent, verifier, min_reward: minReward }) => ({
-    name,
-    ...(agent.timeout_sec != null && { agentTimeoutSec: agent.timeout_sec }),
-    ...(verifier.timeout_sec != null && { evaluationTimeoutSec: verifier.timeout_sec }),
-    ...(minReward !== undefined && { minReward: gateOf(minReward) }),
+  const steps = toml.steps.map((step) => ({
+    name: step.name,
+    ...(step.agent.timeout_sec != null && { agentTimeoutSec: step.agent.timeout_sec }),
+    ...(step.verifier.timeout_sec != null && { evaluationTimeoutSec: step.verifier.timeout_sec }),
+    ...(step.min_reward !== undefined && { minReward: gateOf(step.min_reward) }),
+    ...stepNetworks(step, networks),
   }));
+  const hosts = steps.flatMap(({ network, testNetwork }) => [network, testNetwork].flatMap((one) => one?.hosts ?? []));
+  if (hosts.join().length > mostCharactersOfHosts) {
+    const expected = `names of hosts of at most ${mostCharactersOfHosts} characters in all steps`;
+    throw unsupported(
+      'steps: allowed_hosts',
+      `${expected}; name those of all steps in [environment]`,
+      `${hosts.length} names`,
+    );
+  }
   return { steps, ...(toml.multi_step_reward_strategy === 'final' && { rewardOfSteps: 'final' as const }) };
 }
+
+/** A description of a task is in the history of its rollouts, whose values are small. */
+const mostCharactersOfHosts = 3_000;
 
 /** Returns the bound of the reward itself. */
 const gateOf = (minReward: NonNullable<StepToml['min_reward']>): number =>
@@ -117,28 +136,21 @@ function requireSupported(tree: FileTree, toml: TaskToml): void {
     const key = step.name.normalize('NFC').toLowerCase();
     if (keys.has(key)) throw malformed('task.toml', 'steps of different names', `${step.name} twice`);
     keys.add(key);
-    requireSupportedStep(step, toml);
+    requireSupportedStep(step);
     const own = ownTestFile(tree, toml, step);
     if (own !== undefined) throw unsupported('steps: verifier.environment_mode', "tests in the task's own image", own);
   }
 }
 
-function requireSupportedStep({ name, agent, verifier, min_reward: minReward }: StepToml, toml: TaskToml): void {
+function requireSupportedStep({ name, verifier, min_reward: minReward }: StepToml): void {
   const reject = (field: string, expected: string, got: string): never => {
     throw unsupported(`steps: ${field}`, expected, `${got} in ${name}`);
   };
   const others = typeof minReward === 'object' ? Object.keys(minReward).filter((key) => key !== 'reward') : [];
   if (others.length > 0) reject('min_reward', 'a number, or one by the name reward', others.join(', '));
   if (typeof minReward === 'object' && Object.keys(minReward).length === 0) reject('min_reward', 'a number', 'none');
-  if (agent.user !== undefined && agent.user !== toml.agent.user) {
-    reject('agent.user', 'the user of the whole task', String(agent.user));
-  }
   if (verifier.environment !== undefined) {
     reject('verifier.environment', "no such table: tests run in the task's own image", 'one');
-  }
-  for (const [phase, own] of Object.entries({ agent, verifier })) {
-    const { network_mode: mode = own.allowed_hosts && 'allowlist' } = own;
-    if (mode !== undefined) reject(`${phase}.network_mode`, 'none, since the network is that of the whole task', mode);
   }
 }
 

@@ -196,8 +196,11 @@ function tooLarge({ description }: HarborTask, host: CheckedHost): Refusal | nul
 
 /** Returns the settings that the operator has to change before a task can run. */
 function lackingSettings(task: HarborTask, { network, variables }: CheckedHost): readonly string[] {
-  const { network: ofAgent, testNetwork: ofTests } = task.description;
-  const needed = [ofAgent, ofTests].flatMap((policy) => (policy === undefined || policy.optional ? [] : [policy.mode]));
+  const policies = [task.description, ...(task.description.steps ?? [])].flatMap((one) => [
+    one.network,
+    one.testNetwork,
+  ]);
+  const needed = policies.flatMap((policy) => (policy === undefined || policy.optional ? [] : [policy.mode]));
   const mode = networkModes.findLast((one) => needed.includes(one) && exceeds(one, network));
   const missing = neededVariables(task).filter((name) => !Object.hasOwn(variables, name));
   return [

@@ -115,7 +115,8 @@ export const needs = {
   },
   'network for the agent': {
     what: 'their agent is meant to reach hosts outside: TEMPER_NETWORK',
-    isNeeded: ({ description }) => description.network !== undefined,
+    isNeeded: ({ description: { network, steps = [] } }) =>
+      network !== undefined || steps.some((step) => step.network !== undefined && step.network.mode !== 'none'),
   },
   'variables of the host': {
     what: 'their environments name some without a default: TEMPER_TASK_VARIABLES',

@@ -1,6 +1,6 @@
 import type { Task } from '../contracts/task.ts';
 
-/** Returns one step of a task that has several as a task of its own, with its own limits. Steps are counted from 1. */
+/** Returns one step of a task that has several as a task of its own, with its own limits and network. Steps are counted from 1. */
 export function taskOfStep({ steps = [], ...whole }: Task, number: number): Task {
   const step = steps[number - 1];
   return {
@@ -8,6 +8,8 @@ export function taskOfStep({ steps = [], ...whole }: Task, number: number): Task
     step: number,
     agentTimeoutSec: step?.agentTimeoutSec ?? whole.agentTimeoutSec,
     evaluationTimeoutSec: step?.evaluationTimeoutSec ?? whole.evaluationTimeoutSec,
+    ...(step?.network !== undefined && { network: step.network }),
+    ...(step?.testNetwork !== undefined && { testNetwork: step.testNetwork }),
   };
 }
 

@@ -23,6 +23,12 @@ const taskStep = z.strictObject({
   minReward: z
     .exactOptional(z.number())
     .describe('The reward below which the steps after this one are left out. Default: none.'),
+  network: z
+    .exactOptional(networkPolicy)
+    .describe("The hosts that the agent may reach in this step. Default: the task's."),
+  testNetwork: z
+    .exactOptional(networkPolicy)
+    .describe("The hosts that the step's tests may reach. Default: the task's."),
 });
 export type TaskStep = Readonly<z.output<typeof taskStep>>;
 

@@ -47,3 +47,14 @@ it('an optional network is granted or left out, and is needed from then on', () 
   assert.deepEqual(grantNetwork(task, 'public'), { ...offline, testNetwork: policyOf('public') });
   assert.deepEqual(grantNetwork(offline, 'none'), offline);
 });
+
+it('the networks of steps are granted like those of the whole task', () => {
+  const steps = [
+    { name: 'look', network: policyOf('public') },
+    { name: 'work', network: policyOf('none') },
+  ];
+  const task: Task = { ...offline, network: policyOf('allowlist'), steps };
+  assert.deepEqual(grantNetwork(task, 'public'), task);
+  const message = /task fetch, step look: expected the network allowlist or less for its agent, .* got public/;
+  assert.throws(() => grantNetwork(task, 'allowlist'), { type: 'UnsupportedTask', message });
+});

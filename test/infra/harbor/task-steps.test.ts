@@ -33,6 +33,8 @@ name = "two"
 min_reward = { reward = 1 }
 healthcheck = { command = "true" }
 `;
+const longHosts = Array.from({ length: 60 }, (_, index) => `"${'a'.repeat(25)}${index}.test"`).join();
+const longList = `network_mode = "allowlist", allowed_hosts = [${longHosts}]`;
 const textOf = (tree: ReadonlyMap<string, { readonly bytes: Uint8Array }>, path: string): string =>
   new TextDecoder().decode(tree.get(path)?.bytes);
 
@@ -83,6 +85,35 @@ it('knows the variables of the host that any of its steps needs', () => {
   assert.equal(ofStep(fillVariables(task, { B: 'b' }), 1).testEnv.B, 'b');
 });
 
+it('gives each step its own network, where that differs from the network of the whole task', () => {
+  const tables = (agent: string, verifier = '') => `[[steps]]\nname = "one"\n[[steps]]\nname = "two"
+agent = { ${agent} }\nverifier = { ${verifier} }\n`;
+  const secondOf = (text: string, tail = '', head = '') => read(text, { head, tail }).description.steps?.[1];
+  const listed = 'network_mode = "allowlist", allowed_hosts = ["a.test"]';
+  const policy = { mode: 'allowlist', hosts: ['a.test'], ports: [80, 443] };
+  const none = { mode: 'none', hosts: [], ports: [80, 443] };
+  assert.deepEqual(secondOf(tables(listed)), { name: 'two', network: policy });
+  assert.deepEqual(secondOf(tables('network_mode = "no-network"')), { name: 'two' });
+  const whole = `[agent]\n${listed.replace(', ', '\n')}\n`;
+  assert.deepEqual(secondOf(tables(listed), '', whole), { name: 'two' });
+  assert.deepEqual(secondOf(tables('network_mode = "no-network"'), '', whole), { name: 'two', network: none });
+  // Harbor's default is granted to tests as far as the operator allows it; a step that names it needs it.
+  const open = { mode: 'public', hosts: [], ports: [80, 443] };
+  assert.deepEqual(secondOf(tables('', 'network_mode = "public"')), { name: 'two', testNetwork: open });
+  assert.deepEqual(secondOf(tables('', 'network_mode = "no-network"')), { name: 'two', testNetwork: none });
+  assert.deepEqual(secondOf(tables('', 'network_mode = "no-network"'), 'network_mode = "no-network"'), { name: 'two' });
+});
+
+it('makes the agents of all steps root, or none', () => {
+  const asked = (one: string, two: string, head = '') =>
+    read(`[[steps]]\nname = "one"\nagent = { ${one} }\n[[steps]]\nname = "two"\nagent = { ${two} }\n`, { head });
+  assert.equal(asked('user = "root"', 'user = 0').description.user, 'root');
+  assert.equal(asked('', 'user = "root"', '[agent]\nuser = "0"\n').description.user, 'root');
+  // No other account of an image has more rights than the agent's own.
+  assert.equal(asked('user = "app"', 'user = 1000').description.user, undefined);
+  assert.throws(() => asked('user = "app"', '', '[agent]\nuser = "root"\n'), { type: 'UnsupportedTask' });
+});
+
 it('refuses steps that are wrong, or that ask for more than temper does between steps', () => {
   const two = (fields: string): string => `[[steps]]\nname = "one"\n[[steps]]\nname = "two"\n${fields}\n`;
   const refused: readonly (readonly [string, string, RegExp, Parameters<typeof read>[1]?])[] = [
@@ -111,9 +142,18 @@ it('refuses steps that are wrong, or that ask for more than temper does between 
     [
       two('agent = { user = "root" }'),
       'UnsupportedTask',
-      /agent\.user: expected the user of the whole task, got root in two/,
+      /steps: agent\.user: expected root in all steps or in none, .*, got another account in one/,
     ],
-    [two('agent = { network_mode = "public" }'), 'UnsupportedTask', /agent\.network_mode: .*got public in two/],
+    [
+      two('agent = { allowed_hosts = ["10.0.0.1"] }'),
+      'MalformedTask',
+      /steps: agent: network: hosts\.0: expected the name of a host/,
+    ],
+    [
+      two(`agent = { ${longList} }\nverifier = { ${longList} }`),
+      'UnsupportedTask',
+      /steps: allowed_hosts: expected names of hosts of at most 3000 characters in all steps; .*, got 120 names/,
+    ],
     [two('[steps.verifier.environment]'), 'UnsupportedTask', /verifier\.environment/],
     [
       two('verifier = { environment_mode = "separate" }'),
