@@ -7,6 +7,10 @@ export interface BuildSettings {
   readonly args: Readonly<Record<string, string>>;
   /** The name or the number of the stage that is the image; null for the last one. */
   readonly target: string | null;
+  /** The text of the Dockerfile, where the compose file has it; null where it is a file of the context. */
+  readonly inline: string | null;
+  /** Whether its commands have no network, whatever the operator allows. */
+  readonly offline: boolean;
 }
 
 /** A directory of the task's folder that an image is built from. */
@@ -18,7 +22,7 @@ export interface ComposedBuild extends BuildSettings {
 }
 
 export const defaultDockerfile = 'Dockerfile';
-export const noSettings: BuildSettings = { args: {}, target: null };
+export const noSettings: BuildSettings = { args: {}, target: null, inline: null, offline: false };
 
 /** Keys that only say how an image is stored, or what a builder may reuse. */
 const withoutEffect = [
@@ -32,14 +36,31 @@ const withoutEffect = [
   'sbom',
   'tags',
 ];
+/** Keys that no build has here, and what a task can do instead. */
+const refused: Readonly<Record<string, string>> = {
+  secrets: 'none: copy a file of the task in the Dockerfile, or give the running service the secret',
+  ssh: 'none, since no build has keys of the host; load by https in the Dockerfile',
+  additional_contexts: 'none, since a build has one context; put these files into it',
+};
+/** The networks of a build that are all the one that the operator allows, through temper's proxy. */
+const usualNetworks = ['', 'default', 'bridge', 'host'];
+const knownKeys = ['context', 'dockerfile', 'dockerfile_inline', 'args', 'target', 'network'];
 /** The arguments that are the proxies of the network of a build, which is temper's. */
 const proxyArgument = /^(?:http|https|ftp|no|all)_proxy$/i;
 
 /** Reads the `build` of a service. */
 export function readBuild(written: NonNullable<Service['build']>, { fill, reject }: Reading): ComposedBuild {
   const given = typeof written === 'string' ? { context: written } : written;
-  const { context = '.', dockerfile = defaultDockerfile, args = {}, target, ...others } = given;
-  requireOnly(others, 'build', ['context', 'dockerfile', 'args', 'target', ...withoutEffect], reject);
+  const { context = '.', dockerfile, dockerfile_inline: inline, args = {}, target, network = '', ...others } = given;
+  for (const [key, expected] of Object.entries(refused)) {
+    if (Object.hasOwn(others, key)) throw reject(`build.${key}`, expected, 'some');
+  }
+  requireOnly(others, 'build', [...knownKeys, ...withoutEffect], reject);
+  if (dockerfile !== undefined && inline !== undefined) {
+    throw reject('build.dockerfile', 'either it or dockerfile_inline', 'both');
+  }
+  const mode = fill(network, 'build.network');
+  if (mode !== 'none' && !usualNetworks.includes(mode)) throw reject('build.network', 'none, default or host', mode);
   const pairs = Array.isArray(args)
     ? args.map((line) => /^([^=]*)(?:=(.*))?$/s.exec(line)?.slice(1) ?? [line])
     : Object.entries(args);
@@ -54,8 +75,10 @@ export function readBuild(written: NonNullable<Service['build']>, { fill, reject
   });
   return {
     context: insideOf(fill(context, 'build.context'), 'build.context', reject),
-    dockerfile: insideOf(fill(dockerfile, 'build.dockerfile'), 'build.dockerfile', reject),
+    dockerfile: insideOf(fill(dockerfile ?? defaultDockerfile, 'build.dockerfile'), 'build.dockerfile', reject),
     args: Object.fromEntries(values),
     target: target === undefined ? null : fill(target, 'build.target') || null,
+    inline: inline === undefined ? null : fill(inline, 'build.dockerfile_inline'),
+    offline: mode === 'none',
   };
 }

@@ -15,6 +15,9 @@ import type { Reading } from './values.ts';
 export interface MainContainer {
   /** The name of the image, or null when it is built from `dockerfile`. */
   readonly image: string | null;
+  /** The directory of the task's folder that its image is built from; empty for the folder itself. */
+  readonly context: string;
+  /** The path in that directory. */
   readonly dockerfile: string;
   readonly build: BuildSettings;
   readonly workdir: string | null;
@@ -38,6 +41,7 @@ export interface MainContainer {
 /** The container of a task without a compose file, or whose file says nothing of it. */
 export const plainContainer: MainContainer = {
   image: null,
+  context: '',
   dockerfile: defaultDockerfile,
   build: noSettings,
   workdir: null,
@@ -104,13 +108,13 @@ function commandOf(command: Service['command'], fill: (text: string) => string):
 function imageOf(
   { image, build }: Service,
   reading: MainReading,
-): Pick<MainContainer, 'image' | 'dockerfile' | 'build'> {
-  const { fill, reject, mainImage } = reading;
+): Pick<MainContainer, 'image' | 'context' | 'dockerfile' | 'build'> {
+  const { fill, mainImage } = reading;
   if (build === undefined) {
     const name = image === undefined ? mainImage : fill(image, 'image');
-    return { image: name === mainImage ? null : name, dockerfile: defaultDockerfile, build: noSettings };
+    const named = name === mainImage ? null : name;
+    return { image: named, context: '', dockerfile: defaultDockerfile, build: noSettings };
   }
   const { context, dockerfile, ...settings } = readBuild(build, reading);
-  if (context !== '') throw reject('build.context', "the task's directory", `./${context}`);
-  return { image: null, dockerfile, build: settings };
+  return { image: null, context, dockerfile, build: settings };
 }

@@ -17,6 +17,8 @@ const build = z.union(
     z.looseObject({
       context: z.string().optional(),
       dockerfile: z.string().optional(),
+      dockerfile_inline: z.string().optional(),
+      network: z.string().optional(),
       args: z.union([z.array(z.string()), z.record(z.string(), scalar)]).optional(),
       target: z.string().optional(),
     }),

@@ -85,9 +85,10 @@ const textsOf = ({ name, texts }: ComposedService) =>
     return { source: `${name}-${index}`, target: file.target, given };
   });
 
-const buildOf = ({ context, args, target, ...build }: ComposedBuild) => ({
-  ...build,
+const buildOf = ({ context, dockerfile, args, target, inline, offline }: ComposedBuild) => ({
   context: `./${context}`,
+  ...(inline === null ? { dockerfile } : { dockerfile_inline: inline }),
+  ...(offline && { network: 'none' }),
   ...(Object.keys(args).length > 0 && { args }),
   ...(target !== null && { target }),
 });

@@ -13,7 +13,11 @@ type RejectTarget = (expected: string, got: string) => Error;
  * Writes the values of arguments into the lines that declare them, and leaves out the stages after the target. Arguments that
  * the Dockerfile does not declare change nothing, as for the builder.
  */
-export function configureDockerfile(source: string, { args, target }: BuildSettings, reject: RejectTarget): string {
+export function configureDockerfile(
+  source: string,
+  { args, target }: Pick<BuildSettings, 'args' | 'target'>,
+  reject: RejectTarget,
+): string {
   const hasArguments = Object.keys(args).length > 0;
   if (!hasArguments && target === null) return source;
   const blocks = blocksOf(source);

@@ -138,25 +138,25 @@ function readTaskService({ mounts, texts, image, ...settings }: ComposedService,
 function imageOf(image: ComposedService['image'], { environment, toml, reject }: ServiceSource): TaskService['image'] {
   if (image === 'main') return image;
   if ('name' in image) return imageName(image.name);
-  const context = new Map(below(environment, image.context));
+  const context = below(environment, image.context);
   const dockerfile = context.get(image.dockerfile);
-  if (dockerfile === undefined) {
+  const text = image.inline ?? (dockerfile === undefined ? null : new TextDecoder().decode(dockerfile.bytes));
+  if (text === null) {
     throw reject('build', 'a Dockerfile in the context', `${image.context}/${image.dockerfile}, which is missing`);
   }
-  const source = configureDockerfile(new TextDecoder().decode(dockerfile.bytes), image, (expected, got) =>
-    reject('build.target', expected, got),
-  );
-  context.set('Dockerfile', { ...dockerfile, bytes: Buffer.from(source) });
+  const source = configureDockerfile(text, image, (expected, got) => reject('build.target', expected, got));
+  const entry = { mode: 0o644, ...dockerfile, bytes: Buffer.from(source) };
   try {
-    const build = readBuildContext(context, toml.environment.build_timeout_sec);
-    return { ...build, network: buildNetwork(toml), image: builtImageName(build) };
+    const build = readBuildContext(new Map([...context, ['Dockerfile', entry]]), toml.environment.build_timeout_sec);
+    return { ...build, network: buildNetwork(toml, image), image: builtImageName(build) };
   } catch (error) {
     if (!(error instanceof TemperFailure)) throw error;
     throw reject('build', 'a Dockerfile that can be built', error.message);
   }
 }
 
-const below = (tree: FileTree, directory: string): FileTree =>
+/** Returns the files of a directory of the folder; of the folder itself for an empty path. */
+export const below = (tree: FileTree, directory: string): FileTree =>
   new Map(
     [...tree].flatMap(([path, entry]): readonly (readonly [string, FileEntry])[] => {
       if (directory === '') return [[path, entry]];

@@ -1,3 +1,4 @@
+import { posix } from 'node:path';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import { defaultDockerfile } from '../compose/build.ts';
@@ -7,6 +8,7 @@ import { type BuildContext, imageName } from '../sandbox/image.ts';
 import { directoryLayer, imageWith, layersOf } from './added-files.ts';
 import { builtImageName, readBuildContext } from './build-context.ts';
 import { configureDockerfile } from './build-settings.ts';
+import { below } from './compose-file.ts';
 import type { Dockerfile } from './dockerfile.ts';
 import { buildNetwork } from './task-network.ts';
 import type { TaskToml } from './task-toml.ts';
@@ -28,12 +30,13 @@ interface Described {
 
 /** Returns the text of the task's Dockerfile, with the settings of its compose file; null if there is none. */
 export function dockerfileSource({ environment, main }: Described): string | null {
-  const text = textOf(environment, main.dockerfile);
+  const text = main.build.inline ?? textOf(below(environment, main.context), main.dockerfile);
   if (text !== null) {
     return configureDockerfile(text, main.build, (expected, got) => unsupported('build.target', expected, got));
   }
-  if (main.dockerfile === defaultDockerfile) return null;
-  throw unsupported('build.dockerfile', 'a file of environment/', `${main.dockerfile}, which is missing`);
+  if (main.context === '' && main.dockerfile === defaultDockerfile) return null;
+  const path = posix.join(main.context, main.dockerfile);
+  throw unsupported('build.dockerfile', 'a file of environment/', `${path}, which is missing`);
 }
 
 /**
@@ -57,22 +60,22 @@ export function readMainImage(
   if (image === null && source === null) throw withoutImage();
   const own = workspace.size === 0 ? [] : [directoryLayer(workspace, workdir)];
   const context = imageWith(
-    image ?? configured(environment, source ?? ''),
+    image ?? configured(below(environment, main.context), source ?? ''),
     image === null ? layers : [...own, ...layers],
   );
   if (typeof context === 'string') throw new Error('expected files of an image, got its name');
   const build = {
     ...readBuildContext(context, toml.environment.build_timeout_sec),
-    network: buildNetwork(toml),
+    network: buildNetwork(toml, main.build),
   };
   return { image: { image: builtImageName(build), imageFrom: 'dockerfile' }, build, workspace: new Map() };
 }
 
 /** The files of a context whose Dockerfile has this text. */
-const configured = (environment: FileTree, source: string): FileTree =>
-  textOf(environment, defaultDockerfile) === source
-    ? environment
-    : new Map([...environment, [defaultDockerfile, { mode: 0o644, bytes: Buffer.from(source) }]]);
+const configured = (context: FileTree, source: string): FileTree =>
+  textOf(context, defaultDockerfile) === source
+    ? context
+    : new Map([...context, [defaultDockerfile, { mode: 0o644, bytes: Buffer.from(source) }]]);
 
 function textOf(environment: FileTree, path: string): string | null {
   const entry = environment.get(path);

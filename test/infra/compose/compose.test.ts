@@ -23,6 +23,7 @@ const full = `services:
     shm_size: 128m
     links: ["db:database"]
   migrate: {image: "\${MAIN_IMAGE_NAME}", command: [migrate, "$$HOME"], depends_on: [db, main]}
+  inline: {build: {dockerfile_inline: "FROM a\\nENV A=$$B\\n", network: none}}
   db:
     build: {context: ./db, args: [VERSION=16, PRICE=$$5, HTTP_PROXY], target: run, no_cache: true}
     volumes: [data:/data, ./seed.sql:/seed.sql:ro, /var/cache, {type: tmpfs, target: /fast}]
@@ -46,14 +47,18 @@ it('reads further services in the order in which they start', () => {
   assert.deepEqual([main.image, main.env], [null, {}]);
   assert.deepEqual(
     beside?.services.map(({ name }) => name),
-    ['db', 'migrate', 'web'],
+    ['db', 'migrate', 'web', 'inline'],
   );
-  const [db, migrate, web] = beside?.services ?? [];
+  const [db, migrate, web, inline] = beside?.services ?? [];
+  const written = { context: '', dockerfile: 'Dockerfile', args: {}, target: null };
+  assert.deepEqual(inline?.image, { ...written, inline: 'FROM a\nENV A=$B\n', offline: true });
   assert.deepEqual(db?.image, {
     context: 'db',
     dockerfile: 'Dockerfile',
     args: { VERSION: '16', PRICE: '$5' },
     target: 'run',
+    inline: null,
+    offline: false,
   });
   assert.deepEqual(db?.mounts, [
     { source: 'seed.sql', target: '/seed.sql', readOnly: true },
@@ -166,15 +171,15 @@ it('starts a service after the one whose network device it shares, with whose po
 it('reads the build and the files of the main container', () => {
   const { main } = read(`services:
   main:
-    build: {context: ., dockerfile: ./Dockerfile.main, args: {VERSION: 3, NAME: "\${NAME:-a b}"}, target: run}
+    build: {context: ./main/, dockerfile: ./Dockerfile.main, args: {VERSION: 3, NAME: "\${NAME:-a b}"}, target: run, network: host}
     configs: [motd]
     secrets: [key]
 secrets: {key: {file: raw.env}}
 configs: {motd: {content: hello}}
 `);
   assert.deepEqual(
-    [main.dockerfile, main.build],
-    ['Dockerfile.main', { args: { VERSION: '3', NAME: 'a b' }, target: 'run' }],
+    [main.context, main.dockerfile, main.build],
+    ['main', 'Dockerfile.main', { args: { VERSION: '3', NAME: 'a b' }, target: 'run', inline: null, offline: false }],
   );
   assert.deepEqual(main.mounts, [{ source: 'raw.env', target: '/run/secrets/key', readOnly: true }]);
   assert.deepEqual(main.texts, [{ target: '/motd', value: 'hello' }]);

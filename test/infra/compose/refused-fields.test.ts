@@ -65,7 +65,21 @@ const refused: readonly (readonly [string, RegExp])[] = [
     /services\.db\.build\.context: expected a path in the task's own folder, got \.\.\/outside/,
   ],
   ['db: {build: /etc}', /services\.db\.build\.context: expected a path/],
-  ['db: {build: {ssh: [default]}}', /services\.db\.build\.ssh: expected only the keys context, dockerfile, args/],
+  [
+    'db: {build: {ssh: [default]}}',
+    /services\.db\.build\.ssh: expected none, since no build has keys of the host; load by/,
+  ],
+  ['db: {build: {secrets: [key]}}', /services\.db\.build\.secrets: expected none: copy a file of the task in the/],
+  [
+    'db: {build: {additional_contexts: {a: ./a}}}',
+    /build\.additional_contexts: expected none, .* put these files into it/,
+  ],
+  ['db: {build: {privileged: true}}', /services\.db\.build\.privileged: expected only the keys context, dockerfile, /],
+  ['db: {build: {network: own}}', /services\.db\.build\.network: expected none, default or host, got own/],
+  [
+    'db: {build: {dockerfile: a, dockerfile_inline: FROM a}}',
+    /services\.db\.build\.dockerfile: expected either it or dockerfile_inline, got both/,
+  ],
   ['db: {build: {args: {TOKEN: null}}}', /services\.db\.build\.args\.TOKEN: expected a value: no variable of the host/],
   ['db: {build: {args: [TOKEN=$TOKEN]}}', /services\.db\.build\.args\.TOKEN: expected only variables of the harness/],
   ['db: {build: {args: {A: "b\\nRUN c"}}}', /services\.db\.build\.args\.A: expected one line of plain text/],

@@ -121,6 +121,26 @@ it('builds images by the arguments and the stage that the compose file names', (
   assert.notEqual(other.image, description.image);
 });
 
+it('builds from a folder of environment/, by the text of the compose file, and without a network where it says so', () => {
+  const files = (main: string) => ({
+    'task.toml': 'version = "1.0"\n',
+    'environment/docker-compose.yaml': `services:\n  main: {build: ${main}, volumes: ["./seed.sql:/seed.sql"]}\n`,
+    'environment/Dockerfile': 'FROM other\n',
+    'environment/seed.sql': 'select 1;\n',
+    'environment/app/Dockerfile': 'FROM debian\nWORKDIR /app\nCOPY run .\n',
+    'environment/app/run': 'run\n',
+  });
+  const { build, description } = readHarborTask(treeOf(files('./app')));
+  const copied = 'COPY [".temper-mounted/0","/seed.sql"]\n';
+  assert.equal(dockerfileOf(build), `FROM debian\nWORKDIR /app\nCOPY run .\n${copied}`);
+  assert.deepEqual([...(build?.files.keys() ?? [])].sort(), ['.temper-mounted/0', 'Dockerfile', 'run']);
+  assert.deepEqual([description.workdir, build?.network?.mode], ['/app', 'public']);
+  const inline = '{context: app, network: none, dockerfile_inline: "FROM alpine\\nWORKDIR /in\\nCOPY run /\\n"}';
+  const { build: written, description: other } = readHarborTask(treeOf(files(inline)));
+  assert.equal(dockerfileOf(written), `FROM alpine\nWORKDIR /in\nCOPY run /\n${copied}`);
+  assert.deepEqual([other.workdir, written?.network?.mode], ['/in', 'none']);
+});
+
 it('adds the files that the compose file gives the main container to its image', () => {
   const compose = `services:
   main:
@@ -199,9 +219,9 @@ const refused: readonly (readonly [
   ],
   [
     'a missing Dockerfile of the main container',
-    'main: {build: {context: ., dockerfile: Dockerfile.main}}',
+    'main: {build: {context: ./app, dockerfile: Dockerfile.main}}',
     {},
-    /services\.main\.build\.dockerfile: expected a file of environment\/, got Dockerfile\.main, which is missing/,
+    /services\.main\.build\.dockerfile: expected a file of environment\/, got app\/Dockerfile\.main, which is missing/,
   ],
   [
     'a stage that the Dockerfile lacks',

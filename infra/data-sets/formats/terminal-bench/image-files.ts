@@ -2,7 +2,7 @@ import { posix } from 'node:path';
 import { type AddedFiles, imageWith, layersOf } from '../../../harbor/added-files.ts';
 import { instructions } from '../../../harbor/dockerfile.ts';
 import { text } from '../../../harbor/harbor-files.ts';
-import type { FileEntry, FileTree } from '../../../sandbox/files.ts';
+import type { FileTree } from '../../../sandbox/files.ts';
 
 /** Files that say how a task is judged. They are in an image only if the Dockerfile itself names them. */
 const judging = /^(?:tests\/|task\.yaml$|run-tests\.sh$|docker-compose\.ya?ml$)/;
@@ -17,6 +17,8 @@ const dockerfileName = 'Dockerfile';
 export interface ImageParts {
   /** The name of the image, or null when the Dockerfile makes it. */
   readonly image: string | null;
+  /** The directory of the task that is its context; empty for the task's folder. */
+  readonly context: string;
   /** The text of the Dockerfile; null for an image by name. */
   readonly source: string | null;
   readonly added: AddedFiles;
@@ -26,22 +28,27 @@ export interface ImageParts {
  * Returns the name of the image, or the files to build it from. What the task's folder mounts is copied in, over what the image
  * has at its place, without tests and solution. An image by name that has such files is built on.
  */
-export function imageOf(tree: FileTree, { image, source, added }: ImageParts): string | FileTree {
-  return imageWith(image ?? buildContext(tree, source), layersOf(tree, added, isHidden));
+export function imageOf(tree: FileTree, { image, context, source, added }: ImageParts): string | FileTree {
+  return imageWith(image ?? buildContext(tree, { context, source }), layersOf(tree, added, isHidden));
 }
 
-/** The files that the Dockerfile may copy: the task's folder without tests and solution, unless it names those. */
-function buildContext(tree: FileTree, source: string | null): Map<string, FileEntry> {
-  const context = new Map([...tree].filter(([path]) => !isHidden(path)));
-  if (source === null) return context;
-  context.set(dockerfileName, text(source));
+/** The files that the Dockerfile may copy: its context without tests and solution, unless it names those. */
+function buildContext(tree: FileTree, { context, source }: Pick<ImageParts, 'context' | 'source'>): FileTree {
+  const start = context === '' ? '' : `${context}/`;
+  const inContext = [...tree].filter(([path]) => path.startsWith(start));
+  const given = new Map(
+    inContext.flatMap(([path, file]) => (isHidden(path) ? [] : [[path.slice(start.length), file] as const])),
+  );
+  if (source === null) return given;
+  given.set(dockerfileName, text(source));
   const named = copiedBy(source);
-  for (const [path, file] of tree) {
-    if (!isHidden(path) || !named.some((one) => covers(one, path))) continue;
+  for (const [whole, file] of inContext) {
+    const path = whole.slice(start.length);
+    if (!isHidden(whole) || !named.some((one) => covers(one, path))) continue;
     // An empty solution lets the Dockerfile's commands succeed, and tells nothing.
-    context.set(path, solution.test(path) ? { ...file, bytes: new Uint8Array() } : file);
+    given.set(path, solution.test(whole) ? { ...file, bytes: new Uint8Array() } : file);
   }
-  return context;
+  return given;
 }
 
 /** Returns the sources that a Dockerfile copies from its context. */

@@ -1,3 +1,4 @@
+import { posix } from 'node:path';
 import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
 import { readCompose } from '../../../compose/compose.ts';
 import { type MainContainer, plainContainer } from '../../../compose/main-container.ts';
@@ -43,15 +44,16 @@ export const terminalBench = directoryFormat({
     } = compose === null
       ? { main: plainContainer, beside: null, hosts: [] }
       : readCompose({ text: compose, file: `${name}/${composeFile}`, files: shownFiles(tree) }, composeFormat);
-    const { dockerfile, mounts, texts } = container;
+    const { context, mounts, texts, build } = container;
+    const dockerfile = posix.join(context, container.dockerfile);
     const image = options.image ?? container.image;
-    const described = dockerfileOf(files.textOr(dockerfile, null), container, name);
+    const described = dockerfileOf(build.inline ?? files.textOr(dockerfile, null), container, name);
     if (image === null && described === null) {
       throw unsupported(name, dockerfile, 'a Dockerfile, or an image given with ?image=', 'neither');
     }
     const workdir = container.workdir ?? workdirOf(described) ?? '/app';
     const solve = solutionOf(files, name);
-    const ofClient = imageOf(tree, { image, source: described, added: { mounts, texts } });
+    const ofClient = imageOf(tree, { image, context, source: described, added: { mounts, texts } });
     return harborFiles({
       instruction: task.instruction,
       image: ofClient,

@@ -49,7 +49,7 @@ export function serviceFiles(tree: FileTree, { beside, image, file }: ServiceFil
     if (made === 'main' || 'name' in made) return service;
     for (const [path, entry] of visible(mountedFiles(tree, made.context))) added.set(path, entry);
     // The Dockerfile of this folder becomes that of the client, which may have another, or none.
-    if (made.context !== '') return service;
+    if (made.context !== '' || made.inline !== null) return service;
     const dockerfile = `Dockerfile.${service.name}`;
     const entry = isHidden(made.dockerfile) ? undefined : tree.get(made.dockerfile);
     if (entry === undefined) throw reject(service.name, 'build.dockerfile', 'a file of the task', made.dockerfile);
@@ -61,6 +61,11 @@ export function serviceFiles(tree: FileTree, { beside, image, file }: ServiceFil
     const misplaced = [...added.keys()].find((path) => path.startsWith('workspace/'));
     if (misplaced !== undefined)
       throw reject('client', 'image', 'a build, since files in workspace/ would be the workdir', image);
+  } else {
+    // A context in a folder of the task becomes the whole of environment/, where the files of services are, too.
+    const other = [...added].find(([path, entry]) => !ofBuild.includes(path) && differs(image.get(path), entry))?.[0];
+    if (other !== undefined)
+      throw reject('client', 'build.context', 'a folder with no file of a name that services have in the task', other);
   }
   const ignored = new TextDecoder().decode((typeof image === 'string' ? tree : image).get('.dockerignore')?.bytes);
   return new Map([
@@ -70,6 +75,12 @@ export function serviceFiles(tree: FileTree, { beside, image, file }: ServiceFil
     [composeName, text(writeCompose({ ...beside, services }))],
   ]);
 }
+
+/** Files of a context that every build has its own of. */
+const ofBuild = ['Dockerfile', '.dockerignore'];
+
+const differs = (one: FileEntry | undefined, other: FileEntry): boolean =>
+  one !== undefined && Buffer.compare(one.bytes, other.bytes) !== 0;
 
 const composeName = 'docker-compose.yaml';
 

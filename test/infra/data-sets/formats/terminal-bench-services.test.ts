@@ -39,6 +39,29 @@ it('reads the services of a terminal-bench task, whose tests then run in the san
   assert.equal(build?.files.has('docker-compose.yaml'), false);
 });
 
+it('refuses files of one name in the folder of the client and in those of services', async () => {
+  const more = { 'in/Dockerfile': 'FROM debian\nCOPY . /all\n', 'in/api/serve': 'other\n' };
+  const { build } = await read('build: ./in', '{build: ./api}', { ...more, 'in/api/serve': 'serve\n' });
+  assert.equal(String(build?.files.get('Dockerfile')?.bytes), 'FROM debian\nCOPY . /all\n');
+  await assert.rejects(
+    read('build: ./in', '{build: ./api}', more),
+    failure(
+      'UnsupportedTask',
+      /services\.client\.build\.context: expected a folder with no file of .*, got api\/serve/,
+    ),
+  );
+});
+
+it('builds a service by the text of its compose file', async () => {
+  const { beside } = await read('build: .', '{build: {dockerfile_inline: "FROM debian:12\\nCOPY api /api\\n"}}', {
+    Dockerfile: 'FROM debian\nRUN true\n',
+  });
+  const [api] = beside?.services ?? [];
+  assert.ok(typeof api?.image === 'object' && 'files' in api.image);
+  assert.equal(String(api.image.files.get('Dockerfile')?.bytes), 'FROM debian:12\nCOPY api /api\n');
+  assert.ok(api.image.files.has('api/serve') && !api.image.files.has('solution.sh'));
+});
+
 it('builds a service from the folder of the task, without its tests and its solution', async () => {
   const more = { Dockerfile: 'FROM debian\nENTRYPOINT ["serve"]\nCOPY . /all\n', 'seed.sql': 'select 1;\n' };
   const { task, beside, entrypoint, workspace } = await read(

@@ -238,9 +238,9 @@ const refused: readonly (readonly [string, Readonly<Record<string, string>>, str
   ],
   [
     'neither image nor Dockerfile',
-    { Dockerfile: '', 'docker-compose.yaml': client('build: {dockerfile: None}') },
+    { Dockerfile: '', 'docker-compose.yaml': client('build: {context: ./in, dockerfile: None}') },
     'UnsupportedTask',
-    /bad\/None: expected a Dockerfile, or an image given with \?image=, got neither/,
+    /bad\/in\/None: expected a Dockerfile, or an image given with \?image=, got neither/,
   ],
   ...(
     [
@@ -261,7 +261,7 @@ const refused: readonly (readonly [string, Readonly<Record<string, string>>, str
       ['deploy: {replicas: 2}', 'deploy.replicas: expected 1, got 2'],
       ['deploy: {resources: {reservations: {devices: [{}]}}}', 'deploy.resources.reservations.devices: expected only'],
       ['environment: {A: "x$OTHER"}', 'environment.A: expected only variables of the harness, or one of the host as a'],
-      ['build: {context: ./client}', "build.context: expected the task's directory, got ./client"],
+      ['build: {context: ../client}', "build.context: expected a path in the task's own folder, got ../client"],
       ['build: {context: ., args: [A]}', 'build.args.A: expected a value: no variable of the host gets into an image'],
       ['build: {context: ., target: final}', 'build.target: expected a stage of the Dockerfile'],
       ['secrets: [key]', 'secrets: expected one of the secrets of the file, got key'],
