@@ -40,6 +40,12 @@ const timeLimits = {
 const smallYoungHeap = ['--max-semi-space-size=4'];
 
 /**
+ * A host worker holds little for each of many agents: V8 collects when its heap has grown by a third, where it would otherwise let a
+ * heap of 100 MB grow to four times that.
+ */
+const denseHeap = [...smallYoungHeap, '--heap-growing-percent=33'];
+
+/**
  * The options of V8 for a gateway: a heap of half of the machine's memory for all gateways together (by the default of 4 GB, a
  * thousand long conversations would leave no time for anything but collecting garbage), and collections by the growth of heap
  * and buffers together. By default every 64 MB of buffers, which are 250 requests of 256 KB, cost a collection of the whole heap.
@@ -83,7 +89,7 @@ export const partTable: Readonly<Record<PartKind, (context: PartContext, name: P
   host: (context, name) =>
     spawned(context, name, {
       command: ['worker', 'host'],
-      nodeOptions: smallYoungHeap,
+      nodeOptions: denseHeap,
       ...timeLimits.worker,
       // It may have to watch the dead machine of its name first.
       readyTimeoutMs: timeLimits.worker.readyTimeoutMs + context.config.hostLostAfterMs,
