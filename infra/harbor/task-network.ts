@@ -80,8 +80,22 @@ interface Asked {
   readonly policy: NetworkPolicy | undefined;
 }
 
+/** Rejects ports that no hosts belong to: those of another table have ports of their own. */
+function requireHosts(
+  table: string,
+  { network_mode: mode, allowed_hosts: hosts, allowed_ports: ports }: NetworkFields,
+  where: string,
+): void {
+  if (ports === undefined || hosts !== undefined || mode !== undefined) return;
+  throw new TemperFailure(
+    'MalformedTask',
+    `task.toml: ${where}${table}: network: allowed_ports: expected allowed_hosts in the same table, got none`,
+  );
+}
+
 /** Returns what the table of a phase asks for, or the environment's where that says nothing. */
 function askedBy(tables: Readonly<Record<string, NetworkFields>>, phase: string, where = ''): Asked {
+  for (const [name, fields] of Object.entries(tables)) requireHosts(name, fields, where);
   const own = tables[phase];
   const table = own?.network_mode === undefined && own?.allowed_hosts === undefined ? 'environment' : phase;
   const { network_mode: mode = 'no-network', allowed_hosts: hosts = [], allowed_ports: ports } = tables[table] ?? {};

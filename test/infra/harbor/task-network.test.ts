@@ -18,6 +18,13 @@ it('the network of the agent is the one of its own table, else of the environmen
   assert.equal(agentNetwork({ environment: {}, agent: {} }), undefined);
 });
 
+it('ports without hosts in the same table are refused, since they would be left out', () => {
+  const message = 'task.toml: agent: network: allowed_ports: expected allowed_hosts in the same table, got none';
+  const agent = { allowed_ports: [8443] };
+  assert.throws(() => agentNetwork({ environment: listed, agent }), { type: 'MalformedTask', message });
+  assert.throws(() => agentNetwork({ environment: { allowed_ports: [8443] }, agent: {} }), { type: 'MalformedTask' });
+});
+
 it('hosts that no policy can have are refused by name', () => {
   const refusalOf = (hosts: readonly string[], mode: 'allowlist' | 'public' | undefined): string => {
     try {
