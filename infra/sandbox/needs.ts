@@ -11,6 +11,8 @@ export interface SandboxNeeds {
   readonly lifetimeMs?: number;
   /** Whether the image itself contains the files to be worked on. */
   readonly filesInImage: boolean;
+  /** The most CPUs that one of its containers may use. Default: no more than every host has. */
+  readonly cpus?: number;
   /** The number of GPUs that it is to have. Default: none. */
   readonly gpus?: number;
   /** The types that these GPUs may have. Default: any. */
@@ -47,7 +49,8 @@ export type PlacedTask = Pick<
   | 'sharedMemoryMb'
   | 'tmpfs'
   | 'hosts'
->;
+> &
+  Partial<Pick<Task, 'cpus' | 'testSandbox'>>;
 
 /** The requirements that come from the rollout. */
 export type RolloutNeeds = Pick<SandboxNeeds, 'filesInImage' | 'lifetimeMs'>;
@@ -61,6 +64,7 @@ export const needsOf = (task: PlacedTask, ofRollout: RolloutNeeds): SandboxNeeds
   image: task.image,
   imageFrom: task.imageFrom ?? 'host',
   paths: [task.workdir, ...fixedPaths],
+  ...(task.cpus !== undefined && { cpus: mostCpusOf(task) }),
   ...(task.gpus !== undefined && { gpus: task.gpus }),
   ...(task.gpuTypes !== undefined && { gpuTypes: task.gpuTypes }),
   ...inMemoryOf(task),
@@ -69,6 +73,10 @@ export const needsOf = (task: PlacedTask, ofRollout: RolloutNeeds): SandboxNeeds
   services: (task.services ?? []).map(({ name }) => name),
   ...ofRollout,
 });
+
+/** Returns the most CPUs that one container of a task may use: its sandbox, a service, or the sandbox of its tests. */
+export const mostCpusOf = ({ cpus = 0, services = [], testSandbox }: Partial<Task>): number =>
+  Math.max(cpus, testSandbox?.cpus ?? 0, ...services.map((service) => service.cpus));
 
 /** Returns what a task's sandbox has in memory, in words. */
 function inMemoryOf({ sharedMemoryMb, tmpfs = [] }: PlacedTask): Pick<SandboxNeeds, 'inMemory'> {

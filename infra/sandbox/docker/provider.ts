@@ -150,11 +150,23 @@ async function findContainer(docker: Docker, stack: string, name: string): Promi
 /** Runtimes whose containers have a kernel of their own, so that nothing shares their loopback device. */
 const ownKernel = /runsc|gvisor|kata|firecracker/i;
 
+/** Says how many CPUs the daemon has, if those are too few: it then refuses a container that may use more. */
+async function lackingCpus(docker: Docker, cpus: number): Promise<string | null> {
+  if (cpus <= 1) return null;
+  const { NCPU } = daemonInfo.parse(await callDaemon(() => docker.info()));
+  return NCPU === 0 || cpus <= NCPU ? null : `the Docker daemon of this host has ${NCPU}`;
+}
+
 async function refusal(
   docker: Docker,
   { pulls, builds, runtime }: DockerSettings,
-  { task, image, imageFrom, services = [], gpus = 0, gpuTypes = [] }: SandboxNeeds,
+  { task, image, imageFrom, services = [], cpus = 0, gpus = 0, gpuTypes = [] }: SandboxNeeds,
 ): Promise<UnsupportedReason | undefined> {
+  const lacking = await lackingCpus(docker, cpus);
+  if (lacking !== null) {
+    const text = `task ${task} asks for ${cpus} CPUs in one container, and ${lacking}; use a host with more, or lower the limit`;
+    return { type: 'UnsupportedTask', message: text };
+  }
   const choice = gpus > 0 && (await findGpus(docker, { count: gpus, types: gpuTypes }));
   if (choice && 'refusal' in choice) {
     const text = `task ${task} needs GPUs (environment.gpus = ${gpus}), and ${choice.refusal}`;
@@ -207,7 +219,11 @@ async function describe(docker: Docker, { runtime }: DockerSettings): Promise<Sa
   }
 }
 
-const daemonInfo = z.object({ Runtimes: z.record(z.string(), z.unknown()).default({}) });
+const daemonInfo = z.object({
+  Runtimes: z.record(z.string(), z.unknown()).default({}),
+  /** 0 if the daemon does not say it. */
+  NCPU: z.number().default(0),
+});
 
 /** Says that the daemon does not know the runtime; null if it does. It finds those that are named as a shim of containerd itself. */
 async function missingRuntime(docker: Docker, runtime: string): Promise<string | null> {
