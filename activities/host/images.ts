@@ -1,5 +1,4 @@
-import { taskOfTests } from '../../infra/grading/artifacts/test-image.ts';
-import { prepareImage, prepareSandbox } from '../../infra/sandbox/prepare-image.ts';
+import { prepareImages } from '../../infra/grading/artifacts/prepare-images.ts';
 import { joinAtBoundary } from '../boundary.ts';
 import type { ImageActivities } from '../interfaces/host.ts';
 import { sandboxChoice } from './choice.ts';
@@ -13,10 +12,7 @@ export function createImageActivities(host: Host): ImageActivities {
         const choice = sandboxChoice(host.agent(agent), sandbox);
         const provider = await host.choose(choice, task, { filesInImage: files.workspace.size === 0 });
         const images = { store: host.store, provider };
-        const { image } = await prepareSandbox(images, { task, files }, report, signal);
-        if (files.testImage !== null) {
-          await prepareImage(images, { task: taskOfTests(task), files: files.testImage }, report, signal);
-        }
+        const { image } = await prepareImages(images, { task, files }, report, signal);
         return { image };
       }),
   };

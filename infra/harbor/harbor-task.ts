@@ -5,7 +5,7 @@ import type { MainContainer } from '../compose/main-container.ts';
 import type { GradedTask } from '../grading/task.ts';
 import { type FileTree, subtree } from '../sandbox/file-tree.ts';
 import type { BuildContext } from '../sandbox/image.ts';
-import { type Beside, namesBeside, type TaskService } from '../sandbox/service.ts';
+import { type Beside, imagesBeside, namesBeside, type TaskService } from '../sandbox/service.ts';
 import { readOnlyPaths } from './added-files.ts';
 import { agentIsRoot } from './agent-account.ts';
 import { artifactsFor, keepsOutside, requireSeparable } from './artifacts.ts';
@@ -167,6 +167,13 @@ export function ofStep(task: HarborTask, number: number | undefined): HarborTask
   if (step === undefined) throw malformed('task.toml', `a step ${number}`, `${task.steps.length} steps`);
   return { ...task, ...step };
 }
+
+/** Returns the names of a task's images: of its sandbox, its services and its tests. */
+export const imagesOf = ({ description, beside, testImage }: HarborTask): readonly string[] => [
+  description.image,
+  ...imagesBeside(beside).map(({ image }) => image),
+  ...(testImage !== null && description.testSandbox !== undefined ? [description.testSandbox.image] : []),
+];
 
 const limitsOf = ({ agent, verifier, environment }: TaskToml) => ({
   agentTimeoutSec: agent.timeout_sec ?? null,

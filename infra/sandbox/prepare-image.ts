@@ -13,7 +13,7 @@ export interface TaskImage {
 }
 
 /** The hosts' parts that images are prepared with. */
-interface Preparing {
+export interface Preparing {
   readonly store: Pick<Store, 'put'>;
   readonly provider: Pick<SandboxProvider, 'prepare'>;
 }

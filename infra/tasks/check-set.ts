@@ -1,11 +1,10 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { exceeds, type NetworkMode, networkModes } from '../../workflows/contracts/network.ts';
-import { type HarborTask, ofStep } from '../harbor/harbor-task.ts';
+import { type HarborTask, imagesOf, ofStep } from '../harbor/harbor-task.ts';
 import { type HostVariables, neededVariables } from '../harbor/host-variables.ts';
-import { memoryOf } from '../machine/fit.ts';
-import { imagesBeside } from '../sandbox/service.ts';
+import { mostCpusOf } from '../sandbox/needs.ts';
 import type { FoundTask } from './find-task.ts';
-import { gradings, type Need, type NeedName, needs } from './task-needs.ts';
+import { gradings, mostMemoryOf, type Need, type NeedName, needs } from './task-needs.ts';
 
 /** The host on which the tasks are to run. */
 export interface CheckedHost {
@@ -108,8 +107,7 @@ export function createSetChecker(host: CheckedHost): SetChecker {
   function note(id: string, task: HarborTask): void {
     usable += 1;
     const parts = task.steps.length === 0 ? [task] : task.steps.map((_, index) => ofStep(task, index + 1));
-    for (const one of [task.description.image, ...imagesBeside(task.beside).map((beside) => beside.image)])
-      images.add(one);
+    for (const one of imagesOf(task)) images.add(one);
     largest = larger(largest, task);
     const lacking = lackingSettings(task, host);
     if (lacking.length > 0) ungranted += 1;
@@ -117,7 +115,7 @@ export function createSetChecker(host: CheckedHost): SetChecker {
     const { gradedIn } = task;
     graded.set(gradedIn, counted(graded.get(gradedIn) ?? { count: 0, example: id }, id));
     for (const [name, { isNeeded, place }] of Object.entries<Need>(needs) as [NeedName, Need][]) {
-      const needy = parts.find(isNeeded);
+      const needy = parts.find((part) => isNeeded(part, host));
       if (needy === undefined) continue;
       const group = needed.get(name) ?? { count: 0, example: id, got: new Map<string, number>() };
       const isExample = group.count === 0 || id < group.example;
@@ -176,8 +174,8 @@ const mostFrequent = (got: ReadonlyMap<string, number>): RefusedTasks['got'] =>
     .slice(0, shownValues);
 
 const larger = ({ cpus, memoryMb, diskMb }: SetCheck['largest'], { description }: HarborTask): SetCheck['largest'] => ({
-  cpus: Math.max(cpus, description.cpus),
-  memoryMb: Math.max(memoryMb, memoryOf(description)),
+  cpus: Math.max(cpus, mostCpusOf(description)),
+  memoryMb: Math.max(memoryMb, mostMemoryOf(description)),
   diskMb: Math.max(diskMb, description.diskMb),
 });
 
@@ -187,11 +185,10 @@ interface Refusal {
 }
 
 function tooLarge({ description }: HarborTask, host: CheckedHost): Refusal | null {
-  const cpus = Math.max(description.cpus, ...(description.services ?? []).map((service) => service.cpus));
-  const memoryMb = memoryOf(description);
-  if (cpus > host.cpus) return { reason: `expected at most the ${host.cpus} CPUs of this host`, got: String(cpus) };
-  if (memoryMb <= host.memoryMb) return null;
-  return { reason: `expected at most the ${host.memoryMb} MB of memory of this host`, got: `${memoryMb} MB` };
+  const cpus = mostCpusOf(description);
+  return cpus <= host.cpus
+    ? null
+    : { reason: `expected at most the ${host.cpus} CPUs of this host`, got: String(cpus) };
 }
 
 /** Returns the settings that the operator has to change before a task can run. */

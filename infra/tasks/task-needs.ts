@@ -2,6 +2,7 @@ import { instructions } from '../harbor/dockerfile.ts';
 import type { HarborTask } from '../harbor/harbor-task.ts';
 import { neededVariables } from '../harbor/host-variables.ts';
 import { newestVersion } from '../harbor/task-toml.ts';
+import { memoryOf } from '../machine/fit.ts';
 import type { FileEntry, FileTree } from '../sandbox/files.ts';
 import { imagesBeside } from '../sandbox/service.ts';
 import { generatedImage } from './generated/generate.ts';
@@ -10,7 +11,7 @@ import { lacksTmux } from './lacks-tmux.ts';
 export interface Need {
   /** The meaning of the need for the user who runs the task. */
   readonly what: string;
-  readonly isNeeded: (task: HarborTask) => boolean;
+  readonly isNeeded: (task: HarborTask, host: { readonly memoryMb: number }) => boolean;
   /** Returns where a task shows the need, for one that is an example of it. */
   readonly place?: (task: HarborTask) => string | null;
 }
@@ -70,6 +71,10 @@ export const needs = {
     what: 'their compose file names hosts by their addresses (extra_hosts): Docker or Kubernetes',
     isNeeded: ({ description }) => description.hosts !== undefined,
   },
+  'much memory': {
+    what: 'their limit is more than the memory of this host: they run, and fail if they use more than there is',
+    isNeeded: ({ description }, { memoryMb }) => mostMemoryOf(description) > memoryMb,
+  },
   GPUs: {
     what: "they are passed through by a Docker host that has NVIDIA's container toolkit",
     isNeeded: ({ description }) => description.gpus !== undefined,
@@ -99,13 +104,14 @@ export const needs = {
     isNeeded: ({ beside }) => beside !== null,
   },
   'image pull': {
-    what: 'their image, or that of a service, comes from a registry',
+    what: 'their image, or that of a service or of the tests, comes from a registry',
     isNeeded: ({ description, beside }) =>
       description.imageFrom === 'registry' ||
+      description.testSandbox?.imageFrom === 'registry' ||
       imagesBeside(beside).some((image) => 'from' in image && image.from === 'registry'),
   },
   'image build': {
-    what: 'their image, or that of a service, is built from a Dockerfile',
+    what: 'their image, or that of a service or of the tests, is built from a Dockerfile',
     isNeeded: (task) => buildsOf(task).length > 0,
   },
   'network for the build': {
@@ -172,9 +178,14 @@ export const needs = {
 
 export type NeedName = keyof typeof needs;
 
-/** The builds of a task: of its image, and of those of its services. */
-const buildsOf = ({ build, beside }: HarborTask) => [
+/** Returns the memory in MB that a task may use at once, by its limits: with its services, or in the sandbox of its tests. */
+export const mostMemoryOf = (description: HarborTask['description']): number =>
+  Math.max(memoryOf(description), description.testSandbox?.memoryMb ?? 0);
+
+/** The builds of a task: of its image, and of those of its services and its tests. */
+const buildsOf = ({ build, beside, testImage }: HarborTask) => [
   ...(build === null ? [] : [build]),
+  ...(testImage === null || testImage.build === null ? [] : [testImage.build]),
   ...imagesBeside(beside).flatMap((image) => ('from' in image ? [] : [image])),
 ];
 

@@ -44,4 +44,14 @@ describe('a task whose tests are in an image of their own', () => {
     assert.equal(states.same, 2, JSON.stringify(rows));
     assert.deepEqual(await rollouts.sandboxes(), []);
   });
+
+  it('is invalid before its agent starts if the image of its tests cannot be built', async () => {
+    const others = {
+      'tests/Dockerfile': 'FROM temper-tasks:bookworm\nRUN echo no compiler >&2; exit 7\nCOPY . /tests\n',
+    };
+    const task = await writeHarborTask(join(rollouts.home, 'tasks'), 'unbuilt', { ...files, others });
+    const { outcome, failure } = await rollouts.run('unbuilt', { task, agent: 'oracle', sandbox: 'docker' });
+    assert.deepEqual([outcome, failure?.type, failure?.stage], ['invalid-task', 'BuildFailed', 'prepareImage']);
+    assert.match(failure?.message ?? '', /^could not build the image of task unbuilt, its tests.*no compiler/);
+  });
 });

@@ -40,7 +40,7 @@ export type Stage = (typeof stages)[number];
 /** One sentence on each stage. */
 export const stageDescriptions: Readonly<Record<Stage, string>> = {
   resolveTask: 'Looks the task up by its address.',
-  prepareImage: 'Pulls or builds the images, for tasks whose image the host can get itself, or that have services.',
+  prepareImage: "Pulls or builds the images, for tasks with services, or whose own or tests' image the host can get.",
   placeRollout: 'Waits for a host with a free slot.',
   openTrace: 'Opens the session at the gateway.',
   provisionSandbox: 'Creates the sandbox with the workspace.',

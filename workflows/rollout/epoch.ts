@@ -6,6 +6,7 @@ import type { RolloutEpoch } from '../contracts/ids.ts';
 import { defaultPool } from '../contracts/policy.ts';
 import type { SandboxKind } from '../contracts/sandbox-kinds.ts';
 import { searchAttributes } from '../contracts/search-attributes.ts';
+import type { Task } from '../contracts/task.ts';
 import { type TraceSummary, trainAllBranches } from '../contracts/trace.ts';
 import type { EpochContext, Prepared, Produced } from './epoch-context.ts';
 import { createEpochHost, type EpochHost, untilTaken } from './epoch-host.ts';
@@ -67,7 +68,7 @@ async function place({ input, resolved, epoch, progress, loss, fewActivities }: 
   const { task } = resolved;
   const { agent, sandbox } = input;
   const prepared =
-    (task.imageFrom !== undefined || task.services !== undefined) && sandbox !== 'local'
+    sandbox !== 'local' && needsImages(task)
       ? await progress.stage('prepareImage', () => images.prepareImage({ task, agent, sandbox }))
       : null;
   const placed = await progress.stage('placeRollout', () =>
@@ -81,6 +82,12 @@ async function place({ input, resolved, epoch, progress, loss, fewActivities }: 
   if (fewActivities) upsertSearchAttributes([{ key: searchAttributes.host, value: placed.host }]);
   return placed;
 }
+
+/** Whether a host may have to get an image for the task. Earlier versions did not look at an image of the tests alone. */
+const needsImages = ({ imageFrom, services, testSandbox }: Task): boolean =>
+  imageFrom !== undefined ||
+  services !== undefined ||
+  (testSandbox?.imageFrom !== undefined && patched('prepare-test-image'));
 
 /** Counts what an epoch's sandbox costs from its placement on, and releases it once. */
 function trackSandbox(context: EpochContext, host: EpochHost) {

@@ -116,7 +116,7 @@ it('says what tasks need: networks, images and solutions, and more than the host
       'run-tests.sh': `${downloading}cat /srv/a $X/app/a http://b/app/a\n`,
       Dockerfile: 'FROM debian\nRUN true && \\\n  pip install x\n',
     },
-    large: { ...terminalBench, 'docker-compose.yaml': 'services: {client: {build: ., mem_limit: 9g}}\n' },
+    large: { ...terminalBench, 'docker-compose.yaml': 'services: {client: {build: ., cpus: 9, mem_limit: 9g}}\n' },
     shell: { ...terminalBench, 'task.yaml': 'instruction: a\nrun_tests_in_same_shell: true\n' },
     unjudged: { ...terminalBench, 'task.yaml': 'instruction: a\nparser_name: dbt\n' },
   };
@@ -127,7 +127,7 @@ it('says what tasks need: networks, images and solutions, and more than the host
   assert.deepEqual(
     refused.map(({ reason, got, example }) => [reason, got.map(({ value }) => value), example]),
     [
-      ['expected at most the 8192 MB of memory of this host', ['9216 MB'], 'large'],
+      ['expected at most the 8 CPUs of this host', ['9'], 'large'],
       ['task.yaml: expected a parser_name of pytest, swebench, sweperf, mlebench, swelancer', ['dbt'], 'unjudged'],
     ],
   );
@@ -153,6 +153,35 @@ it('says what tasks need: networks, images and solutions, and more than the host
     "the agent's sandbox": 'shell',
     "the agent's processes": 'shell',
   });
+});
+
+it('counts what the tests of a task have of their own: an image, its build, and limits', async () => {
+  await using fixture = await createDataSetFixture();
+  const separate = (fields = '') =>
+    `[environment]\ndocker_image = "debian:12"\n[verifier]\nenvironment_mode = "separate"\n[verifier.environment]\n${fields}`;
+  const dockerfile = { 'tests/Dockerfile': 'FROM debian:12\nRUN pip install x\nCOPY . /tests\n' };
+  const variants: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+    built: { 'task.toml': separate('memory_mb = 4000\n'), ...dockerfile },
+    heavy: { 'task.toml': separate('memory_mb = 9000\n') },
+    named: { 'task.toml': separate('docker_image = "judge:1"\n') },
+    wide: { 'task.toml': separate('cpus = 9\n') },
+  };
+  for (const [name, own] of Object.entries(variants)) {
+    const files = { 'instruction.md': 'a', 'tests/test.sh': 'true', ...own };
+    for (const [path, text] of Object.entries(files)) await fixture.write(`set/${name}/${path}`, text);
+  }
+  const { usable, images, largest, refused, needs } = await checked(fixture, `harbor:${fixture.root}/set`);
+  assert.deepEqual([usable, images, largest.memoryMb], [3, 3, 9000]);
+  assert.deepEqual(
+    refused.map(({ reason, got, example }) => [reason, got[0]?.value, example]),
+    [['expected at most the 8 CPUs of this host', '9', 'wide']],
+  );
+  const examples = Object.fromEntries(needs.map(({ need, count, example }) => [need, [count, example]]));
+  assert.deepEqual(examples['an image of the tests'], [2, 'built']);
+  assert.deepEqual(examples['image build'], [1, 'built']);
+  assert.deepEqual(examples['network for the build'], [1, 'built']);
+  assert.deepEqual(examples['image pull'], [3, 'built']);
+  assert.deepEqual(examples['much memory'], [1, 'heavy']);
 });
 
 it('names tmux for typed solutions, where their image is known to lack it', async () => {

@@ -73,6 +73,16 @@ describe('temper tasks prewarm', () => {
     assert.deepEqual(states((await begin('--json').ended).stdout), ['there', 'there']);
   });
 
+  it('prepares the image of the tests, too', async () => {
+    const toml =
+      'version = "1.0"\n[environment]\ndocker_image = "temper-tasks:bookworm"\n[verifier]\nenvironment_mode = "separate"\n';
+    const dockerfile = `FROM temper-tasks:bookworm\nENV TEST=${mark}\nRUN true\nCOPY . /tests\n`;
+    await writeHarborTask(root, 'judged', { toml, workspace: {}, others: { 'tests/Dockerfile': dockerfile } });
+    const { code, stdout, stderr } = await begin('--json').ended;
+    assert.equal(code, 0, stderr);
+    assert.equal(JSON.parse(stdout).state, 'built');
+  });
+
   it('lists missing images and broken tasks at the end, and prepares the other images', async () => {
     const image = await published('good');
     await writeHarborTask(root, 'a', { toml: named(`${registry.address}/${mark}/absent:1`) });

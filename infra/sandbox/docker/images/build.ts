@@ -43,7 +43,7 @@ export async function buildImage(
   const failed = (got: string, cause?: unknown): BuildFailure => {
     const output = log.end(quotedCharacters);
     const hint = networkHint(build);
-    const message = `could not build environment/Dockerfile of task ${task}${hint}: ${got}; last output: ${output}`;
+    const message = `could not build the image of task ${task}${hint}: ${got}; last output: ${output}`;
     return new BuildFailure(message, log.bytes(), { cause });
   };
   const options = {

@@ -1,8 +1,7 @@
-import type { HarborTask } from '../../../../infra/harbor/harbor-task.ts';
+import { prepareImages } from '../../../../infra/grading/artifacts/prepare-images.ts';
+import { type HarborTask, imagesOf } from '../../../../infra/harbor/harbor-task.ts';
 import type { ImageProgress } from '../../../../infra/sandbox/image.ts';
-import { prepareSandbox } from '../../../../infra/sandbox/prepare-image.ts';
 import type { SandboxProvider } from '../../../../infra/sandbox/sandbox.ts';
-import { imagesBeside } from '../../../../infra/sandbox/service.ts';
 import type { Store } from '../../../../infra/store/store.ts';
 import type { FoundTask } from '../../../../infra/tasks/find-task.ts';
 import { type FailureType, TemperFailure } from '../../../../workflows/contracts/failures.ts';
@@ -73,12 +72,12 @@ async function prewarmOne(
   try {
     const files = await read();
     ({ image } = files.description);
-    const images = [image, ...imagesBeside(files.beside).map((one) => one.image)].join(' ');
+    const images = imagesOf(files).join(' ');
     if (begun.has(images)) return null;
     begun.add(images);
     const task = { id, ...files.description };
     const provider = await choose(task, files);
-    await prepareSandbox({ store, provider }, { task, files }, report, signal);
+    await prepareImages({ store, provider }, { task, files }, report, signal);
     return ended(null);
   } catch (error) {
     if (signal.aborted) return null;

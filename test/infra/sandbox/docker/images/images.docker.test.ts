@@ -94,7 +94,7 @@ describe('an image from a Dockerfile', () => {
       assert.ok(error instanceof BuildFailure, String(error));
       assert.match(
         error.message,
-        /^could not build environment\/Dockerfile of task some-task .*no network; set TEMPER_NETWORK=public if they need one/,
+        /^could not build the image of task some-task .*no network; set TEMPER_NETWORK=public if they need one/,
       );
       assert.match(error.message, /returned a non-zero code: 3; last output: .*the reason/s);
       assert.ok(error.log.length < 2 * 2 ** 20, `${error.log.length} bytes`);
