@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { providerFor } from '../../infra/sandbox/choose-provider.ts';
 import type { SandboxProvider } from '../../infra/sandbox/sandbox.ts';
-import { startNamedNetwork, writeNetworkedTask } from '../helpers/egress/networked-task.ts';
+import { startNamedNetwork, writeNetworkedSteps, writeNetworkedTask } from '../helpers/egress/networked-task.ts';
 import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
 import { type FeatureTask, type TriedKind, writeFeatureTask } from '../helpers/tasks/features/feature-task.ts';
 import { harborFeatures } from '../helpers/tasks/features/harbor.ts';
@@ -102,6 +102,12 @@ export function featureTasks(kind: TriedKind, providerIn: (home: string) => Sand
       const directory = join(tasks, 'networked');
       await writeNetworkedTask(directory, network);
       await validate('networked', `harbor:${directory}`);
+    });
+
+    it('Harbor: steps with networks of their own, can be solved', async () => {
+      const directory = join(tasks, 'networked-steps');
+      await writeNetworkedSteps(directory, network);
+      await validate('networked-steps', `harbor:${directory}`);
     });
 
     it('Harbor: a network beyond what the operator allows, is refused', async () => {

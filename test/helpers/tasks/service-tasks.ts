@@ -32,7 +32,13 @@ export const serviceTask: Readonly<Record<string, string>> = {
   'task.yaml': 'instruction: Tell the keeper what the pages say.\n',
   'docker-compose.yaml': `services:
   client:
-    image: temper-tasks:bookworm
+    build:
+      context: ./client
+      network: none
+      dockerfile_inline: |
+        FROM temper-tasks:bookworm
+        LABEL ${imageLabel}
+        COPY given /given/
     working_dir: /app
     depends_on: [pages, keeper]
   pages:
@@ -49,6 +55,7 @@ export const serviceTask: Readonly<Record<string, string>> = {
     ports: ["8080:8080"]
     ${healthy(8080)}
 `,
+  'client/given/told': 'of the client',
   'pages/word': 'tulip',
   'keeper/Dockerfile': `ARG BASE=no-such-image
 FROM \${BASE} AS keeper
@@ -64,7 +71,7 @@ RUN false
   'run-tests.sh': `echo '== short test summary info =='
 if [ "$(${ask('keeper:8080')})" = tulip ]; then echo 'PASSED tests::told'; else echo 'FAILED tests::told'; fi
 `,
-  'solution.sh': `${tell('keeper:8080', 'tulip')}\n`,
+  'solution.sh': `[ "$(cat /given/told)" = 'of the client' ] && ${tell('keeper:8080', 'tulip')}\n`,
   'tests/test_outputs.py': 'def test(): pass\n',
 };
 
