@@ -263,7 +263,8 @@ export function healthCheckOf(given: TaskToml['environment']['healthcheck']): He
 export const laterVersion = ({ version, schema_version: renamed }: TaskToml): string | null =>
   [renamed, version].find((text) => text.localeCompare(newestVersion, 'en', { numeric: true }) > 0) ?? null;
 
-function parseToml(source: string): unknown {
+/** Parses TOML. Throws MalformedTask. */
+export function parseToml(source: string): unknown {
   try {
     return parse(source);
   } catch (cause) {

@@ -6,9 +6,17 @@ import { type Split, splits } from './generated/bug.ts';
 /** A parsed address of one task. */
 export type ParsedTaskAddress =
   | { readonly kind: 'generated'; readonly split: Split; readonly seed: number; readonly index: number }
-  | { readonly kind: 'harbor'; readonly directory: string }
+  | HarborAddress
   | PackedAddress
   | DataSetAddress;
+
+/** A parsed address of a task in Harbor's layout, or of a set of such tasks. */
+export interface HarborAddress {
+  readonly kind: 'harbor';
+  readonly directory: string;
+  /** `root`: the agents of tasks that name no account are root. */
+  readonly user: 'root' | null;
+}
 
 /** A parsed address of a packed task, with its id if the address names it, or of a packed set, which has no id. */
 interface PackedAddress {
@@ -28,8 +36,8 @@ export interface GeneratedSet {
 }
 
 const forms = {
-  task: 'generated:train/<seed>/<index>, generated:test/<seed>/<index>, harbor:/<directory>, blob:<sha256>, blob:<sha256>#<id> or a data set',
-  set: 'generated:train/<seed>, generated:test/<seed>?count=<tasks>, harbor:/<directory>, blob:<sha256> or a data set',
+  task: 'generated:train/<seed>/<index>, generated:test/<seed>/<index>, harbor:/<directory>[?user=root], blob:<sha256>, blob:<sha256>#<id> or a data set',
+  set: 'generated:train/<seed>, generated:test/<seed>?count=<tasks>, harbor:/<directory>[?user=root], blob:<sha256> or a data set',
 } as const;
 
 /** Whether a text has the form of an address, as opposed to that of a path. */
@@ -68,9 +76,20 @@ export const blobAddress = (digest: string): TaskAddress & TaskSetAddress => `bl
 function parseCommonForm(address: string): Exclude<ParsedTaskAddress, { kind: 'generated' }> | null {
   const [, digest, task = null] = /^blob:([0-9a-f]{64})(?:#(.+))?$/s.exec(address) ?? [];
   if (digest !== undefined) return { kind: 'blob', digest, task };
-  if (address.startsWith('harbor:/')) return { kind: 'harbor', directory: address.slice('harbor:'.length) };
-  return parseDataSetAddress(address);
+  return parseHarborAddress(address) ?? parseDataSetAddress(address);
 }
+
+/** Parses the address of a directory in Harbor's layout. Returns null for any other. Throws UnknownTask for a wrong option. */
+export function parseHarborAddress(address: string): HarborAddress | null {
+  const [, directory, user = null] = /^harbor:(\/.*?)(?:\?user=([^/]*))?$/s.exec(address) ?? [];
+  if (directory === undefined) return null;
+  if (user === null || user === 'root') return { kind: 'harbor', directory, user };
+  throw new TemperFailure('UnknownTask', `${address}: user: expected root, got ${JSON.stringify(user)}`);
+}
+
+/** The address of a directory in Harbor's layout. */
+export const harborAddress = ({ directory, user }: Omit<HarborAddress, 'kind'>): TaskAddress & TaskSetAddress =>
+  `harbor:${directory}${user === null ? '' : `?user=${user}`}`;
 
 const isSplit = (split: string | undefined): split is Split => splits.some((known) => known === split);
 

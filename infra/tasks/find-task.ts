@@ -7,6 +7,7 @@ import type { DataSetOpener } from '../data-sets/data-set-opener.ts';
 import { type Bundles, bundleType } from '../harbor/bundle.ts';
 import { type HarborTask, readHarborTask } from '../harbor/harbor-task.ts';
 import { readTaskDirectory } from '../harbor/read-directory.ts';
+import { withRoot } from '../harbor/with-root.ts';
 import type { Store } from '../store/store.ts';
 import { parseTaskAddress } from './address.ts';
 import { generateTask } from './generated/generate.ts';
@@ -59,7 +60,11 @@ export function createTaskFinder({ store, roots, bundles, dataSets }: TaskFinder
         `${address}: expected one task, got a directory of tasks; name one of them`,
       );
     }
-    return fromDraft(address, { id: basename(directory), files: () => readTaskDirectory(directory) });
+    const files = async () => {
+      const tree = await readTaskDirectory(directory);
+      return parsed.user === 'root' ? withRoot(tree) : tree;
+    };
+    return fromDraft(address, { id: basename(directory), files });
   }
 
   /** Finds a task that is packed already: the address names its bundle. */

@@ -5,7 +5,7 @@ import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { TaskAddress, TaskSetAddress } from '../../workflows/contracts/task.ts';
 import type { DataSetOpener } from '../data-sets/data-set-opener.ts';
 import type { Store } from '../store/store.ts';
-import { generatedAddress, parseSetAddress } from './address.ts';
+import { generatedAddress, harborAddress, parseSetAddress } from './address.ts';
 import { findTaskDirectories, holdsTasks, resolveBelowRoots } from './task-directories.ts';
 
 export interface TaskListerDependencies {
@@ -43,7 +43,9 @@ export function createTaskLister({ store, roots, dataSets }: TaskListerDependenc
     switch (parsed.kind) {
       case 'harbor': {
         const directory = await resolveBelowRoots(roots, parsed.directory);
-        const read = async () => (await findTaskDirectories(directory)).map((path) => `harbor:${path}`);
+        const { user } = parsed;
+        const read = async () =>
+          (await findTaskDirectories(directory)).map((path) => harborAddress({ directory: path, user }));
         return { version: await versionOf(directory), read };
       }
       case 'blob':

@@ -25,6 +25,9 @@ export const gradings: Readonly<Record<HarborTask['gradedIn'], string>> = {
   same: "the agent's own sandbox, with all that the agent left there",
 };
 
+/** The ways to make an agent root. */
+const askedRoot = '[agent] user = "root", or harbor:…?user=root and terminal-bench:…?user=root for the whole set';
+
 /** The needs of tasks that can be seen in their files. */
 export const needs = {
   container: {
@@ -153,8 +156,13 @@ export const needs = {
     what: 'their agent is root of its container: Docker or Kubernetes',
     isNeeded: ({ description }) => description.user === 'root',
   },
+  'root for the work': {
+    what: `their solution needs root, or their tests look outside the workdir, where the agent may not write: ${askedRoot}`,
+    isNeeded: (task) => task.description.user !== 'root' && placeForRoot(task) !== null,
+    place: placeForRoot,
+  },
   'root for the tests': {
-    what: 'their tests install programs or change files of the system: [agent] user = "root", or terminal-bench:…?user=root',
+    what: `their tests install programs or change files of the system: ${askedRoot}`,
     isNeeded: ({ description, tests }) =>
       description.user !== 'root' && scriptsOf(tests).some((script) => hasCommand(script, asRoot)),
   },
@@ -225,6 +233,16 @@ function placeOutside({ tests, keepsOutside, description: { workdir } }: HarborT
     if (path !== undefined) return `tests/${name}: ${path}`;
   }
   return keepsOutside ? 'task.toml: artifacts' : null;
+}
+
+/** Returns where a task shows that its agent is meant to be root; null if nowhere. An agent without rights has a home, too. */
+function placeForRoot(task: HarborTask): string | null {
+  for (const script of scriptsOf(task.solution)) {
+    const line = script.split('\n').find((one) => hasCommand(one, asRoot));
+    if (line !== undefined) return `solution: ${line.trim().slice(0, 60)}`;
+  }
+  const place = task.workspace.size > 0 ? null : placeOutside(task);
+  return place?.includes(': /home/agent/') ? null : place;
 }
 
 /** Returns where a task's tests name a directory in memory; null if nowhere. */

@@ -139,6 +139,7 @@ it('says what tasks need: networks, images and solutions, and more than the host
     ],
   );
   assert.equal(needs.find(({ need }) => need === 'a snapshot')?.place, 'tests/test_outputs.py: /app/out.txt');
+  assert.equal(needs.find(({ need }) => need === 'root for the work')?.place, 'tests/test_outputs.py: /app/out.txt');
   assert.deepEqual(Object.fromEntries(needs.map(({ need, example }) => [need, example])), {
     container: 'local',
     'a workdir for the tests': 'local',
@@ -148,6 +149,7 @@ it('says what tasks need: networks, images and solutions, and more than the host
     'network for the build': 'online',
     'network for the tests': 'online',
     'root for the tests': 'online',
+    'root for the work': 'local',
     'a running service': 'local',
     'a reference solution': 'online',
     "the agent's sandbox": 'shell',

@@ -54,6 +54,17 @@ it('resolves a task directory below a root, and finds the packed task by its dig
   assert.deepEqual(await tasks.list(named), [named]);
 });
 
+it('makes the agents of a set root by an option of its address', async () => {
+  const set = `harbor:${home}/roots/pack?user=root`;
+  const [first = ''] = await tasks.list(set);
+  assert.equal(first, `harbor:${home}/roots/pack/one?user=root`);
+  const [asRoot, plain] = await Promise.all([tasks.resolve(first), tasks.resolve(first.replace('?user=root', ''))]);
+  assert.deepEqual([asRoot.id, asRoot.user, plain.user], ['one', 'root', undefined]);
+  // The option is part of the packed files, which an address by their digest names.
+  assert.equal((await tasks.resolve(`blob:${asRoot.bundle.digest}#one`)).user, 'root');
+  await assert.rejects(tasks.list(`harbor:${home}/roots/pack?user=app`), unknown(/user: expected root, got "app"/));
+});
+
 it('rejects a missing task and names those that exist', async () => {
   await assert.rejects(tasks.resolve('generated:dev/1/1'), unknown(/expected generated:train\/<seed>\/<index>.*got/));
   await assert.rejects(tasks.resolve('quixbugs'), unknown(/got "quixbugs"/));

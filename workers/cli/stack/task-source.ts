@@ -7,7 +7,7 @@ import { hubAccountFrom } from '../../../infra/data-sets/hub-account.ts';
 import { exists } from '../../../infra/process/exists.ts';
 import type { Config } from '../../../infra/settings/config.ts';
 import type { Store } from '../../../infra/store/store.ts';
-import { isAddress } from '../../../infra/tasks/address.ts';
+import { isAddress, parseHarborAddress } from '../../../infra/tasks/address.ts';
 import { createTasks, type Tasks } from '../../../infra/tasks/tasks.ts';
 import { asUsageError, UsageError } from '../text/errors.ts';
 
@@ -72,7 +72,8 @@ function withAbsolutePath(named: string): string {
 
 /** Lists the paths of an address, which this process, unlike a worker, reads wherever they are. */
 export function pathsOf(address: string): readonly string[] {
-  if (address.startsWith('harbor:')) return [address.slice('harbor:'.length)];
+  const harbor = readNamed(() => parseHarborAddress(address));
+  if (harbor !== null) return [harbor.directory];
   const dataSet = readNamed(() => parseDataSetAddress(address));
   if (dataSet === null) return [];
   const { location, options } = dataSet;

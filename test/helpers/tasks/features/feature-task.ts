@@ -9,13 +9,14 @@ export type TriedKind = Extract<SandboxKind, 'docker' | 'local' | 'kubernetes'>;
 /** A task in terminal-bench's format. */
 export interface TerminalBenchFiles {
   readonly terminalBench: Readonly<Record<string, string>>;
-  /** The options of its address. */
-  readonly options?: string;
 }
 
 /** A task that shows a feature of its format: its reference solution must score 1, and doing nothing 0. */
 export interface FeatureTask {
-  readonly files: HarborTaskFiles | TerminalBenchFiles;
+  readonly files: (HarborTaskFiles | TerminalBenchFiles) & {
+    /** The options of its address. */
+    readonly options?: string;
+  };
   /** The reason that a user reads where a kind of sandbox refuses the task. */
   readonly refused?: Partial<Readonly<Record<TriedKind, RegExp>>>;
   /** The kinds of sandbox that accept the task, but lack something that it looks at. */
@@ -31,12 +32,13 @@ export const memory = '(cat /sys/fs/cgroup/memory.max || cat /sys/fs/cgroup/memo
 
 /** Writes a task below a root, and returns its address. */
 export async function writeFeatureTask(root: string, name: string, { files }: FeatureTask): Promise<string> {
-  if (!('terminalBench' in files)) return writeHarborTask(root, name, files);
+  const { options = '' } = files;
+  if (!('terminalBench' in files)) return `${await writeHarborTask(root, name, files)}${options}`;
   const set = join(root, 'terminal-bench', name);
   for (const [path, text] of Object.entries(files.terminalBench)) {
     const target = join(set, name, path);
     await mkdir(dirname(target), { recursive: true });
     await writeFile(target, text);
   }
-  return `terminal-bench:${set}${files.options ?? ''}#${name}`;
+  return `terminal-bench:${set}${options}#${name}`;
 }

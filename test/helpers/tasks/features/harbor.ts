@@ -103,6 +103,15 @@ echo "1/1 Test #1: adds .............   $status    0.01 sec"
     },
     refused: needsRoot,
   },
+  'an agent that the address of its set makes root': {
+    files: {
+      toml: `${environment}[grading]\nsandbox = "snapshot"\n`,
+      solve: 'mkdir /output && id -un >/output/answer',
+      test: rewarding('[ "$(cat /output/answer)" = root ]'),
+      options: '?user=root',
+    },
+    refused: needsRoot,
+  },
   'a health check': {
     files: {
       toml: `${environment}healthcheck = { command = "echo >>/tmp/tries; test $(wc -l </tmp/tries) -ge 3", interval_sec = 0.1 }\n`,
