@@ -7,11 +7,22 @@ import { hasSeparateTests } from './test-environment.ts';
  * The artifacts of a task: files of the agent's sandbox that its author keeps.
  */
 
-/** The paths of the files that a task keeps, at its end and after each of its steps. */
-const artifactsOf = ({ artifacts, steps }: TaskToml): readonly string[] => [
-  ...artifacts,
-  ...steps.flatMap((step) => step.artifacts),
-];
+/** The files that a task keeps, at its end and after each of its steps. */
+const artifactsOf = ({ artifacts, steps }: TaskToml) => [...artifacts, ...steps.flatMap((step) => step.artifacts)];
+
+/** The paths of those in the sandbox itself. */
+const pathsOf = (toml: TaskToml): readonly string[] =>
+  artifactsOf(toml).flatMap(({ source, service }) => (service === 'main' ? [source] : []));
+
+/** Returns the paths of artifacts for tests that get nothing else. Throws UnsupportedTask for those of a service. */
+function neededPaths(toml: TaskToml): readonly string[] {
+  const other = artifactsOf(toml).find(({ service }) => service !== 'main');
+  if (other === undefined) return pathsOf(toml);
+  throw new TemperFailure(
+    'UnsupportedTask',
+    `task.toml: artifacts: expected files of the service main, since the tests would not get those of another, got ${other.source} of ${other.service}; have the service write it into a volume that main has, too`,
+  );
+}
 
 /** The directory of Harbor's own convention, whose files are kept for people to look at. */
 const conventionalArtifacts = '/logs/artifacts';
@@ -23,7 +34,7 @@ const isInside = (path: string, workdir: string): boolean =>
 
 /** The files that tests in an image of their own get: those that the task names, and those of Harbor's own convention. */
 export const artifactsFor = (toml: TaskToml, workdir: string): readonly string[] => [
-  ...new Set([conventionalArtifacts, ...artifactsOf(toml).map((path) => posix.resolve(workdir, path))]),
+  ...new Set([conventionalArtifacts, ...neededPaths(toml).map((path) => posix.resolve(workdir, path))]),
 ];
 
 /**
@@ -39,7 +50,7 @@ export function requireSeparable(toml: TaskToml, workdir: string): void {
       'task.toml: expected no grading.sandbox = "same", since verifier.environment_mode is separate, got it',
     );
   }
-  const outside = artifactsOf(toml).find((path) => path.startsWith('/') && !isBelow(path, workdir));
+  const outside = neededPaths(toml).find((path) => path.startsWith('/') && !isBelow(path, workdir));
   if (grading.sandbox === 'snapshot' || outside === undefined) return;
   throw new TemperFailure(
     'UnsupportedTask',
@@ -49,4 +60,4 @@ export function requireSeparable(toml: TaskToml, workdir: string): void {
 
 /** Whether a task keeps files outside the workdir, which a fresh sandbox of its tests does not have. */
 export const keepsOutside = (toml: TaskToml, workdir: string): boolean =>
-  artifactsOf(toml).some((path) => path.startsWith('/') && !isInside(path, workdir));
+  pathsOf(toml).some((path) => path.startsWith('/') && !isInside(path, workdir));

@@ -68,9 +68,14 @@ const healthcheck = z
 /** The account of the agent or of the tests: a name or a number. */
 const user = z.union([z.string(), integer(0, 2 ** 31)], { error: 'expected a name or a number' }).optional();
 
-const artifact = z.union([z.string(), z.looseObject({ source: z.string() }).transform(({ source }) => source)], {
-  error: 'expected a path, or a table with source',
-});
+/** A file that is kept, and the container that it is in. */
+const artifact = z.union(
+  [
+    z.string().transform((source) => ({ source, service: 'main' })),
+    z.looseObject({ source: z.string(), service: z.string().default('main') }),
+  ],
+  { error: 'expected a path, or a table with source' },
+);
 
 const environmentMode = z.enum(['shared', 'separate'], { error: 'expected "shared" or "separate"' }).optional();
 

@@ -33,6 +33,16 @@ it('reads limits and a network of the tests alone, in the image of the task', ()
   assert.ok(!('testSandbox' in like), 'the description of other tasks is as it was');
 });
 
+it('refuses artifacts of a service where the tests get nothing but artifacts', () => {
+  const head = 'artifacts = ["a.txt", { source = "/out/rows", service = "db" }]\n';
+  const message = /artifacts: expected files of the service main, .* got \/out\/rows of db; have the service write it/;
+  for (const files of [tests, { 'tests/Dockerfile': dockerfile, ...tests }]) {
+    assert.throws(() => read('environment_mode = "separate"', files, head), { type: 'UnsupportedTask', message });
+  }
+  // Other tests see the sandbox itself, so its author keeps them for people.
+  assert.equal(read('', tests, head).keepsOutside, false);
+});
+
 it('reads a Dockerfile beside the tests, which then are in its image with the artifacts alone', () => {
   const files = { 'tests/Dockerfile': dockerfile, 'tests/test.sh': 'true' };
   const task = read(
