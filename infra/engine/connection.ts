@@ -33,9 +33,26 @@ export interface EngineConnection {
   ): Promise<{ readonly chunks: AsyncIterable<Buffer> } | { readonly refused: HttpReply }>;
 }
 
-export function createEngineConnection(url: string, apiKey?: string): EngineConnection {
+/**
+ * The header with the policy whose whole weights a request is about. The embedded policy server has some for each policy; other
+ * engines, which serve one policy, ignore it.
+ */
+const policyHeader = 'x-temper-policy';
+
+/** A server, and what each request to it carries. */
+export interface EngineAddress {
+  readonly url: string;
+  readonly apiKey?: string | undefined;
+  /** The policy whose whole weights the requests are about; undefined: whichever is in service. */
+  readonly policy?: string | undefined;
+}
+
+export function createEngineConnection({ url, apiKey, policy }: EngineAddress): EngineConnection {
   const base = url.replace(/\/+$/, '');
-  const headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
+  const headers = {
+    ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
+    ...(policy !== undefined && { [policyHeader]: policy }),
+  };
   return {
     url: base,
     get: (path, signal) =>

@@ -34,7 +34,8 @@ export function createHttpEngine(
   createDialect: (server: EngineServer) => EngineDialect,
 ): Engine {
   const { model, policy, method, baseVersion = null, keepAdapters = 2 } = options;
-  const connection = createEngineConnection(options.url, options.apiKey);
+  // The names of adapters tell whose they are.
+  const connection = createEngineConnection({ ...options, policy: method === 'reload' ? policy : undefined });
   const dialect = createDialect({ connection, model, policy, method, baseVersion });
   const selector = createModelSelector(connection, { model, policy, method, baseVersion });
   const quarantine = createQuarantine();

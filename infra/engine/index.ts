@@ -13,10 +13,7 @@ export const engines = {
 
 /** Creates one engine per replica of a pool, as the policy of a run uses them; without a run, with what they have in service. */
 export function createEngines(pool: EnginePool, runKey?: PolicyRef['runKey']): readonly Engine[] {
-  const { kind, urls, model, apiKey, publish: method, embedded } = pool;
+  const { kind, urls, model, apiKey, publish: method } = pool;
   const policy = runKey === undefined ? undefined : shortKey(runKey);
-  return urls.map((base) => {
-    const url = embedded && policy !== undefined ? `${base.replace(/\/+$/, '')}/policies/${policy}` : base;
-    return engines[kind]({ url, model, apiKey, method, policy });
-  });
+  return urls.map((url) => engines[kind]({ url, model, apiKey, method, policy }));
 }

@@ -44,12 +44,12 @@ export interface EnginePool {
   readonly publish: 'reload' | 'lora';
   /** A secret, like the trainer's. */
   readonly apiKey: string | undefined;
-  /** True for the embedded policy server, which serves the weights of each run at an address of its own. */
+  /** True for the embedded policy server, which serves whole weights of each run. */
   readonly embedded: boolean;
   readonly trainer: PoolTrainer;
 }
 
-/** Whether the engines serve the policies of several runs at once: as adapters, or each under an address of its own. */
+/** Whether the engines serve the policies of several runs at once: as adapters, or as whole weights of each. */
 export const servesSeveral = ({ publish, embedded }: Pick<EnginePool, 'publish' | 'embedded'>): boolean =>
   publish === 'lora' || embedded;
 

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { Client, WorkflowHandle } from '@temporalio/client';
+import { policyHeader } from '../../infra/kits/embedded-policy/server/policies.ts';
 import { type Config, readConfig } from '../../infra/settings/config.ts';
 import { connectClient } from '../../infra/temporal/connection.ts';
 import { freePort } from '../../infra/temporal/ports.ts';
@@ -62,7 +63,7 @@ describe('work side by side on one stack with the embedded policy', () => {
   });
 
   it('trains two runs, each by weights of its own, while the trainer of a third is dead, which was killed in its midst', async (t) => {
-    const [url] = config.pool.urls;
+    const [url = assert.fail()] = config.pool.urls;
     const trainer = await startTrainer();
     t.after(trainer.kill);
     const other = { urls: [url], model: 'policy', publish: 'lora', trainer: { url: trainer.url, model: 'policy' } };
@@ -85,7 +86,7 @@ describe('work side by side on one stack with the embedded policy', () => {
     assert.equal((await third.describe()).status.name, 'RUNNING');
     await third.terminate();
 
-    const served = await Promise.all(results.map(({ runKey }) => weightsOf(`${url}/policies/${shortKey(runKey)}`)));
+    const served = await Promise.all(results.map(({ runKey }) => weightsOf(url, shortKey(runKey))));
     assert.deepEqual(
       served.map(({ label }) => label),
       results.map(({ runKey }) => `2@${shortKey(runKey)}-v2`),
@@ -171,9 +172,10 @@ async function startTrainer(): Promise<{ readonly url: string; kill(): Promise<v
 }
 
 /** The label and the checksum of the weights that a policy's address serves. */
-async function weightsOf(url: string): Promise<{ readonly label: string; readonly checksum: string }> {
-  const info = (await (await fetch(`${url}/weight_info`)).json()) as { weight_version: string };
-  const checker = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"action":"checksum"}' };
+async function weightsOf(url: string, policy: string): Promise<{ readonly label: string; readonly checksum: string }> {
+  const headers = { [policyHeader]: policy, 'content-type': 'application/json' };
+  const info = (await (await fetch(`${url}/weight_info`, { headers })).json()) as { weight_version: string };
+  const checker = { method: 'POST', headers, body: '{"action":"checksum"}' };
   const { checksums } = (await (await fetch(`${url}/weight_checker`, checker)).json()) as {
     checksums: { model: string };
   };

@@ -12,7 +12,7 @@ import { z } from 'zod';
  *   received.jsonl, received.old.jsonl             the last requests that changed a model, in order
  *   published.json                                 the version in service, also after a restart
  *   held.json                                      the versions that are pinned beside it
- *   policies/<policy>/                             published.json and held.json of a policy with an address of its own
+ *   policies/<policy>/                             published.json and held.json of a policy that requests name
  */
 export interface ServerDirectories {
   readonly checkpoints: string;

@@ -1,16 +1,20 @@
-import { Hono } from 'hono';
+import type { Hono, MiddlewareHandler } from 'hono';
 import type { SamplingCore } from '../core.ts';
 import { readPublished, type ServerDirectories, writePublished } from './directories.ts';
 import { openPinnedVersions, type PinnedVersions } from './vllm/pinned-versions.ts';
 import { createVllmRoutes } from './vllm/routes.ts';
 import { loadInto, restorePublished } from './weights.ts';
 
+/** The header in which a request names its policy. */
+export const policyHeader = 'x-temper-policy';
+
 /**
- * Policies with an address of their own, `/policies/<policy>`: each has whole weights, pauses and pinned versions apart from
- * all others, so that several runs can learn side by side. A policy has a sampler while it receives requests.
+ * Policies that requests name in a header: each has whole weights, pauses and pinned versions apart from all others, so that
+ * several runs can learn side by side. A policy has a sampler while it receives requests.
  */
 export interface Policies {
-  readonly routes: Hono;
+  /** Answers requests that name a policy, and leaves all others to the next handler. */
+  readonly handler: MiddlewareHandler;
   close(): Promise<void>;
 }
 
@@ -67,14 +71,15 @@ export function createPolicies(options: PoliciesOptions): Policies {
     return starting;
   }
 
-  const routes = new Hono();
-  routes.all('/policies/:policy{[\\w-]{1,64}}/*', async (c) => {
-    const name = c.req.param('policy');
+  const handler: MiddlewareHandler = async (c, next) => {
+    const name = c.req.header(policyHeader);
+    if (name === undefined) return next();
+    if (!/^[\w-]{1,64}$/.test(name)) return c.text(`${policyHeader}: expected letters, digits, "_" and "-"`, 400);
     const policy = await (served.get(name) ?? start(name));
     expectRequests(name, policy);
     return policy.app.fetch(c.req.raw);
-  });
-  return { routes, close: async () => void (await Promise.all([...served.keys()].map(end))) };
+  };
+  return { handler, close: async () => void (await Promise.all([...served.keys()].map(end))) };
 }
 
 async function closePolicy({ core, pinned, idle }: ServedPolicy): Promise<void> {
@@ -88,14 +93,14 @@ async function openPolicy(name: string, options: PoliciesOptions): Promise<Serve
   const core = options.open();
   try {
     const { label, path } = readPublished(options.directories) ?? { label: '', path: '' };
-    // A run that began under 0.4.0 published to the address without a policy.
+    // A run that began under 0.4.0 published without naming its policy.
     if (readPublished(directories) === null && label.includes(`@${name}-v`))
       await writePublished(directories, { path, label });
     // Until a version is published, the base model is no version of this policy.
     if (readPublished(directories) === null) await core.sampler.setVersion('default');
     const loadedPath = await restorePublished(core, directories, modelDir);
     const pinned = openPinnedVersions(directories, (version) => loadInto(options.openPinned(), version, modelDir));
-    const app = createVllmRoutes({ core, pinned, modelName, directories, loadedPath, below: `/policies/${name}` });
+    const app = createVllmRoutes({ core, pinned, modelName, directories, loadedPath });
     return { app, core, pinned, idle: undefined };
   } catch (error) {
     await core.close();

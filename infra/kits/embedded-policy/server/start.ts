@@ -54,8 +54,7 @@ const secondarySlots = 32;
 
 /**
  * Serves the embedded policy over HTTP or HTTPS, by default on 127.0.0.1: a subset of vLLM's API for its sampler, the
- * Tinker API for its trainer. Below `/policies/<policy>`, the former serves each of several policies as if it were the
- * only one.
+ * Tinker API for its trainer. To requests that name a policy in a header, the former serves it as if it were the only one.
  *
  * Guarantees: a request is done once per (model, seq_id), and a failed one stays failed; weights are loaded only from below
  * the root or the model directory; a restarted server serves the last published version. A restart loses models and futures,
@@ -80,8 +79,8 @@ export async function startPolicyServer(options: PolicyServerOptions): Promise<P
   const app = new Hono();
   if (options.keys !== undefined) app.use(requireKeys(options.keys));
   app.use(bodyLimit({ maxSize: maxBodyBytes }));
+  app.use(policies.handler);
   app.route('/', createVllmRoutes({ core, pinned, modelName, directories, loadedPath }));
-  app.route('/', policies.routes);
   app.route(
     '/api/v1',
     createTinkerRoutes({

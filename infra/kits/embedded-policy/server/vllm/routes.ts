@@ -18,11 +18,9 @@ export interface VllmDependencies {
   readonly directories: ServerDirectories;
   /** The directory of the weights in service at the start. */
   readonly loadedPath: string;
-  /** The part of the address before the routes; none by default. */
-  readonly below?: string;
 }
 
-interface VllmState extends Omit<VllmDependencies, 'loadedPath' | 'below'> {
+interface VllmState extends Omit<VllmDependencies, 'loadedPath'> {
   /** The directory of the weights in service now. */
   readonly served: { path: string };
 }
@@ -31,9 +29,9 @@ interface VllmState extends Omit<VllmDependencies, 'loadedPath' | 'below'> {
  * The subset of vLLM's API that temper uses: token ids in and out with version spans, pause, and weights from a checkpoint of
  * this server.
  */
-export function createVllmRoutes({ loadedPath, below = '', ...dependencies }: VllmDependencies): Hono {
+export function createVllmRoutes({ loadedPath, ...dependencies }: VllmDependencies): Hono {
   const state: VllmState = { ...dependencies, served: { path: loadedPath } };
-  const app = new Hono({ getPath: ({ url }) => new URL(url).pathname.slice(below.length) });
+  const app = new Hono();
   app.onError((error, c) => {
     const status = error instanceof VllmError ? error.status : statusOf(error);
     return c.json(

@@ -80,7 +80,7 @@ describe('a pinned policy version', () => {
     await publish(3);
     assert.deepEqual(await served(), [3, 1]);
     const inAnHour = Date.now() + 3_600_000;
-    const connection = createEngineConnection(policy.url);
+    const connection = createEngineConnection(policy);
     await unpinWeights(connection, { prefix: 'policy', keep: [1] }, undefined, inAnHour);
     assert.deepEqual(await served(), [3, 1]);
     await unpinWeights(connection, { prefix: 'policy', keep: [] }, undefined, inAnHour);
