@@ -53,6 +53,8 @@ export interface HarborTask extends GradedTask {
   readonly mcpServers: readonly McpServer[];
   /** The version of its `task.toml` if it is newer than all known ones: fields that came later are not read. */
   readonly laterVersion: string | null;
+  /** Whether nothing says what its workdir is, which may then be another one in its image. */
+  readonly guessesWorkdir: boolean;
   /** Whether its author keeps files outside the workdir, which a fresh sandbox for the tests does not have. */
   readonly keepsOutside: boolean;
 }
@@ -76,8 +78,8 @@ export function readHarborTask(tree: FileTree): HarborTask {
   const described = { environment: ofEnvironment, main };
   const source = dockerfileSource(described);
   const dockerfile = source === null ? null : readDockerfile(plainDockerfile(source).source);
-  const workdir =
-    environment.workdir ?? main.workdir ?? dockerfile?.workdir ?? dockerfile?.workspaceTarget ?? defaults.workdir;
+  const named = environment.workdir ?? main.workdir ?? dockerfile?.workdir ?? dockerfile?.workspaceTarget ?? null;
+  const workdir = named ?? defaults.workdir;
   const { grading, rewardWeights } = judgedBy(tree, toml);
   const entrypoint = entrypointOfMain(main, environment.entrypoint, dockerfile);
   const files = subtree(ofEnvironment, 'workspace/');
@@ -86,7 +88,6 @@ export function readHarborTask(tree: FileTree): HarborTask {
   if (!ownImage) requireSeparable(toml, workdir);
   requireGradedSteps(toml, gradedIn);
   const { image, build, workspace } = readMainImage(described, toml, { source, dockerfile, workdir });
-  const networks = networksOf(toml, { judgedByLog: grading !== null });
   const limits = { ...limitsOf(toml), ...main.limits };
   const testEnvironment = readTestEnvironment(tree, toml, { ...image, workdir, ...limits });
   return {
@@ -101,8 +102,7 @@ export function readHarborTask(tree: FileTree): HarborTask {
       ...gpusOf(toml),
       ...(gradedIn !== 'fresh' && { gradedIn }),
       ...agentOf(toml),
-      ...networks,
-      ...describeSteps(toml, networks),
+      ...networksAndSteps(toml, { judgedByLog: grading !== null }),
     },
     ...work,
     steps,
@@ -121,6 +121,7 @@ export function readHarborTask(tree: FileTree): HarborTask {
     solutionEnv: toml.solution.env,
     grading,
     laterVersion: laterVersion(toml),
+    guessesWorkdir: named === null && files.size === 0,
     keepsOutside: keepsOutside(toml, workdir),
     rewardWeights,
     ...optionsOf(toml, readOnlyPaths(ofEnvironment, main.mounts, workdir)),
@@ -149,6 +150,14 @@ function networksOf(toml: TaskToml, tests: { readonly judgedByLog: boolean }): P
   const network = agentNetwork(toml);
   const ofTests = testNetwork({ ...toml, environment: toml.verifier.environment ?? toml.environment }, tests);
   return { ...(network !== undefined && { network }), ...(ofTests !== undefined && { testNetwork: ofTests }) };
+}
+
+function networksAndSteps(
+  toml: TaskToml,
+  tests: { readonly judgedByLog: boolean },
+): Pick<Task, 'network' | 'testNetwork' | 'steps' | 'rewardOfSteps'> {
+  const networks = networksOf(toml, tests);
+  return { ...networks, ...describeSteps(toml, networks) };
 }
 
 /** The content of a task that is one piece of work. */

@@ -47,6 +47,10 @@ export const needs = {
     isNeeded: (task) => task.gradedIn === 'fresh' && task.grading === null && placeOutside(task) !== null,
     place: placeOutside,
   },
+  'the name of the workdir': {
+    what: 'neither task.toml nor a Dockerfile says where the work is, so it is in /workspace: environment.workdir',
+    isNeeded: ({ guessesWorkdir }) => guessesWorkdir,
+  },
   'a later version of the format': {
     what: `their task.toml is newer than ${newestVersion}: fields that came later are not read`,
     isNeeded: ({ laterVersion }) => laterVersion !== null,

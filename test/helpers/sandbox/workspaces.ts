@@ -119,6 +119,7 @@ export const workspaceTask = (workspace: FileTree, setup: readonly string[] = []
   healthCheck: null,
   skillsDirectory: null,
   mcpServers: [],
+  guessesWorkdir: false,
   keepsOutside: false,
   rewardWeights: null,
   codeAsAgent: false,

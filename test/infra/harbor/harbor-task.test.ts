@@ -74,6 +74,18 @@ it('knows which tasks keep files that a fresh sandbox does not have', () => {
   assert.equal(keepsOutside('["/app", "/application/a"]'), true);
 });
 
+it('tells a workdir that nothing names from one that the task or its Dockerfile names', () => {
+  const none = { 'environment/workspace/src/a.js': null };
+  const guesses = (files: Readonly<Record<string, string>>): boolean =>
+    readHarborTask(treeOf({ ...none, ...files })).guessesWorkdir;
+  assert.equal(guesses({}), true);
+  assert.equal(guesses({ 'environment/workspace/a': '1' }), false);
+  assert.equal(guesses({ 'task.toml': '[environment]\ndocker_image = "x"\nworkdir = "/app"\n' }), false);
+  const built = (dockerfile: string) =>
+    guesses({ 'task.toml': 'version = "1.0"\n', 'environment/Dockerfile': dockerfile });
+  assert.deepEqual(['FROM x\nRUN true\n', 'FROM x\nWORKDIR /app\n'].map(built), [true, false]);
+});
+
 it('accepts schema 1.1 with its [task] table and without optional parts', () => {
   const toml = 'version = "1.1"\n[task]\nname = "org/task"\n[environment]\ndocker_image = "i"\nworkdir = "/app"\n';
   const task = readHarborTask(treeOf({ 'task.toml': toml, 'solution/solve.sh': null }));
