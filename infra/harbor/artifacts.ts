@@ -54,7 +54,7 @@ export function requireSeparable(toml: TaskToml, workdir: string): void {
   if (grading.sandbox === 'snapshot' || outside === undefined) return;
   throw new TemperFailure(
     'UnsupportedTask',
-    `task.toml: artifacts: expected paths in the workdir ${workdir}, since a separate environment of the tests gets only its files, got ${outside}; [grading] sandbox = "snapshot" carries all`,
+    `task.toml: artifacts: expected paths in the workdir ${workdir}, whose files alone a separate environment of the tests gets, or [grading] sandbox = "snapshot", got ${outside}`,
   );
 }
 

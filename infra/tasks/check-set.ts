@@ -206,9 +206,12 @@ function lackingSettings(task: HarborTask, { network, variables }: CheckedHost):
   ];
 }
 
+/** The row or the directory of a task before the name of its file, but not the directories that every task in Harbor's format has. */
+const ownPlace = /^(?:\S+: row \d+: |(?!(?:environment|tests)\/)\S*\/(?=[^/\s:]+: ))/;
+
 /** Separates what a message says of every such task from what it says of this one: its address, its row, and the value. */
 function refusalIn(message: string, address: string): Refusal {
-  const own = message.replace(`${address}: `, '').replace(/^(?:\S+: row \d+: |\S*\/(?=[^/\s:]+: ))/, '');
+  const own = message.replace(`${address}: `, '').replace(ownPlace, '');
   const [reason = '', got] = own.split(/, got (.*)$/s, 2);
   return { reason, got: got === undefined ? null : (got.split('; ')[0] ?? '') };
 }

@@ -186,6 +186,23 @@ it('counts what the tests of a task have of their own: an image, its build, and 
   assert.deepEqual(examples['much memory'], [1, 'heavy']);
 });
 
+it('names the file of a refused task as its directory has it', async () => {
+  await using fixture = await createDataSetFixture();
+  const composed = {
+    'tests/test.sh': 'true',
+    'environment/docker-compose.yaml': 'services: {main: {privileged: true}}',
+  };
+  for (const [name, own] of Object.entries({ composed, untested: { 'solution/solve.sh': 'true' } })) {
+    const files = { 'instruction.md': 'a', 'task.toml': '[environment]\ndocker_image = "debian:12"\n', ...own };
+    for (const [path, text] of Object.entries(files)) await fixture.write(`set/${name}/${path}`, text);
+  }
+  const { refused } = await checked(fixture, `harbor:${fixture.root}/set`);
+  assert.deepEqual(refused.map(({ reason }) => reason).sort(), [
+    'environment/docker-compose.yaml: services.main.privileged: expected a key that a sandbox supports',
+    'tests/test.sh: expected a file',
+  ]);
+});
+
 it('names tmux for typed solutions, where their image is known to lack it', async () => {
   await using fixture = await createDataSetFixture();
   const { 'solution.sh': _, ...unsolved } = terminalBench;
