@@ -1,4 +1,5 @@
 import type { HarborTask } from '../../infra/harbor/harbor-task.ts';
+import { uncollected } from '../../infra/harbor/task-steps.ts';
 import type { Sandbox } from '../../infra/sandbox/sandbox.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import { agentKeyOf } from './host.ts';
@@ -29,7 +30,7 @@ export async function collect(
     if (status.state === 'running') await sandbox.kill(key);
     const ended = status.state === 'exited' ? `exit code ${status.exitCode}` : 'no end in time';
     if (status.state !== 'exited' || status.exitCode !== 0) {
-      failures.push(`verifier.collect: ${JSON.stringify(command.slice(0, 120))} ended with ${ended}`);
+      failures.push(`${uncollected}: ${JSON.stringify(command.slice(0, 120))} ended with ${ended}`);
     }
   }
   return failures;

@@ -2,6 +2,7 @@ import { sampledTokensOf } from '../../workflows/algorithms/turns.ts';
 import type { BlobRef } from '../../workflows/contracts/blob.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import type { Trace, TranscriptEntry } from '../../workflows/contracts/trace.ts';
+import { uncollected } from '../harbor/task-steps.ts';
 import type { Store } from '../store/store.ts';
 import { readNetworkHosts } from './network-hosts.ts';
 import { readTrace } from './read-trace.ts';
@@ -23,17 +24,21 @@ export async function readRollout(
     branching: trace === null ? null : branchingOf(trace),
     tokens: shown.views,
     segmentsLeft: shown.segmentsLeft,
-    crashLog: stop !== 'crashed' || agentLog === null ? null : endOf(await readText(store, agentLog)),
+    agentLogEnd: !agentLog ? null : endOf(await readText(store, agentLog), stop),
     patch: diff === null ? null : await readText(store, diff.patch),
     testLog: verdict === null ? null : await readText(store, verdict.log),
     networkHosts: await readNetworkHosts(store, result),
   };
 }
 
-/** The most characters of an agent's log that are shown: its last lines say why it crashed. */
+/** The most characters of an agent's log that are shown: its last lines say why it crashed, and which commands failed after it. */
 const shownOfLog = 4000;
 
-const endOf = (log: string): string => (log.length > shownOfLog ? `…${log.slice(-shownOfLog)}` : log);
+/** Returns the end of an agent's log; null for one that says of nothing that it failed. */
+function endOf(log: string, stop: RolloutResult['stop']): string | null {
+  const end = log.length > shownOfLog ? `…${log.slice(-shownOfLog)}` : log;
+  return stop === 'crashed' || end.includes(`\n${uncollected}: `) ? end : null;
+}
 
 /** Reads a blob as text, with replacement characters for invalid bytes. */
 async function readText(store: Store, { digest }: BlobRef): Promise<string> {

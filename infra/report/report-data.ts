@@ -104,8 +104,8 @@ export interface RolloutDetails {
   readonly tokens: readonly TokenView[];
   /** The number of further segments that are not shown. */
   readonly segmentsLeft: number;
-  /** The end of what the agent printed, if it crashed. */
-  readonly crashLog: string | null;
+  /** The end of what the agent printed, if it crashed or if a command that collects failed. */
+  readonly agentLogEnd: string | null;
   readonly patch: string | null;
   readonly testLog: string | null;
   /** The hosts that the agent and its tests asked for. */

@@ -107,7 +107,7 @@ export function sampleReport(): ReportData {
         { role: 'tool', text: hostileText, turn: null },
         { role: 'assistant', text: '{"name":"submit","arguments":{}}', turn: facts(2) },
       ],
-      crashLog: null,
+      agentLogEnd: null,
       patch:
         'diff --git a/sum.js b/sum.js\nindex 1..2 100644\n--- a/sum.js\n+++ b/sum.js\n@@ -1 +1 @@\n-export const sum = (a, b) => a - b;\n+export const sum = (a, b) => a + b;\n',
       testLog: 'ok 1 - adds\nok 2 - adds negatives\n# pass 4\n# fail 0\n',

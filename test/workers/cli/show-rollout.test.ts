@@ -43,17 +43,22 @@ async function detailsOf(change: (trace: Trace) => object = (trace) => trace): P
 }
 
 describe('readRollout', () => {
-  it('reads the end of the log of an agent that crashed, and of no other', async () => {
+  it('reads the end of the log of an agent that crashed or after which a command that collects failed', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'temper-details-'));
     const store = createFileStore(dir);
     const agentLog = await store.put(Buffer.from(`${'.'.repeat(5000)}\nthe image lacks tmux\n`), 'text/plain');
     const read = (stop: string, log: typeof agentLog | null) =>
       readRollout(store, { trace: null, diff: null, verdict: null, stop, agentLog: log } as unknown as RolloutResult);
-    const { crashLog } = await read('crashed', agentLog);
-    assert.match(crashLog ?? '', /^…\.+\nthe image lacks tmux\n$/);
-    assert.equal(crashLog?.length, 4001);
-    assert.equal((await read('submitted', agentLog)).crashLog, null);
-    assert.equal((await read('crashed', null)).crashLog, null);
+    const { agentLogEnd } = await read('crashed', agentLog);
+    assert.match(agentLogEnd ?? '', /^…\.+\nthe image lacks tmux\n$/);
+    assert.equal(agentLogEnd?.length, 4001);
+    assert.equal((await read('submitted', agentLog)).agentLogEnd, null);
+    assert.equal((await read('crashed', null)).agentLogEnd, null);
+    const noted = await store.put(
+      Buffer.from('done\n\nverifier.collect: "dump" ended with exit code 3\n'),
+      'text/plain',
+    );
+    assert.match((await read('submitted', noted)).agentLogEnd ?? '', /"dump" ended with exit code 3/);
     await rm(dir, { recursive: true });
   });
 });

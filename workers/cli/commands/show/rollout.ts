@@ -112,7 +112,15 @@ export function hostToolLines({ trace, answer }: Pick<RolloutResult, 'trace' | '
   ];
 }
 
-function rolloutText({ result, messages, branching, crashLog, patch, testLog, networkHosts }: RolloutDetails): string {
+function rolloutText({
+  result,
+  messages,
+  branching,
+  agentLogEnd,
+  patch,
+  testLog,
+  networkHosts,
+}: RolloutDetails): string {
   const { outcome, reward, stop, failure, verdict, epochs } = result;
   const blocks = [
     [
@@ -136,7 +144,9 @@ function rolloutText({ result, messages, branching, crashLog, patch, testLog, ne
           : ` · turn ${turn.index + 1} · ${turn.tokens} tokens · ${turn.model ?? `policy ${[...new Set(turn.versions)].join(', ')}`}`;
       return `── ${role}${facts}\n${text.trimEnd()}`;
     }),
-    ...(crashLog === null || crashLog.trim() === '' ? [] : [`── the end of the agent's log\n${crashLog.trimEnd()}`]),
+    ...(agentLogEnd === null || agentLogEnd.trim() === ''
+      ? []
+      : [`── the end of the agent's log\n${agentLogEnd.trimEnd()}`]),
     ...(patch === null ? [] : [`── diff\n${patch.trim() === '' ? '(no changes)' : patch.trimEnd()}`]),
     ...(verdict === null
       ? []
