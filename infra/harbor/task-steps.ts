@@ -75,7 +75,10 @@ export function collectOf(
     throw malformed('task.toml', `verifier.collect of ${collectMs / 1000} seconds in all at most`, `${totalSec}`);
   }
   return all.map(({ command, service, timeout_sec, user }) => {
-    if (service !== 'main') throw unsupported('verifier.collect', 'commands of the service main', service);
+    if (service !== 'main') {
+      const expected = 'commands of the service main, which reaches the others by their names and shared volumes';
+      throw unsupported('verifier.collect', expected, service);
+    }
     if (isRoot(user) && !agentIsRoot(toml)) {
       throw unsupported('verifier.collect', "the agent's account: set agent.user to root, too", 'the user root');
     }

@@ -67,7 +67,8 @@ export function readTestEnvironment(tree: FileTree, toml: TaskToml, agent: Agent
   }
   if (!isSeparate(verifier)) return null;
   if (tree.has(testServices)) {
-    throw rejected('UnsupportedTask', 'environment_mode', 'tests of one container', `services in ${testServices}`);
+    const expected = 'tests of one container (start what they need by the entry point of tests/Dockerfile)';
+    throw rejected('UnsupportedTask', 'environment_mode', expected, `services in ${testServices}`);
   }
   if (environment !== undefined) requireSupported(environment, toml.environment);
   const { cpus = agent.cpus } = environment ?? {};

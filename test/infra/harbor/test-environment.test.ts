@@ -102,7 +102,7 @@ it('refuses what tests of their own environment cannot have, by the field', () =
     [`${own}\n[tools]\nhost = ["answer"]`, /no host tool answer/],
     [
       'environment_mode = "separate"',
-      /tests of one container, got services in tests\/docker-compose\.yaml/,
+      /tests of one container \(start what they need by .*\), got services in tests\/docker-compose\.yaml/,
       {
         ...tests,
         'tests/docker-compose.yaml': 'services: {}',
