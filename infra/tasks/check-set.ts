@@ -1,4 +1,5 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { builtInHostTools } from '../../workflows/contracts/host-tools.ts';
 import { exceeds, type NetworkMode, networkModes } from '../../workflows/contracts/network.ts';
 import { type HarborTask, imagesOf, ofStep } from '../harbor/harbor-task.ts';
 import { type HostVariables, neededVariables } from '../harbor/host-variables.ts';
@@ -14,6 +15,8 @@ export interface CheckedHost {
   readonly network: NetworkMode;
   /** The variables of its environment that tasks may have. */
   readonly variables: HostVariables;
+  /** Whether its operator has given modules with host tools. Which tools they have is known only where they run. */
+  readonly hasOwnTools: boolean;
 }
 
 /** Tasks that are refused at their start, because the operator's settings give less than they need. */
@@ -192,16 +195,19 @@ function tooLarge({ description }: HarborTask, host: CheckedHost): Refusal | nul
 }
 
 /** Returns the settings that the operator has to change before a task can run. */
-function lackingSettings(task: HarborTask, { network, variables }: CheckedHost): readonly string[] {
+function lackingSettings(task: HarborTask, { network, variables, hasOwnTools }: CheckedHost): readonly string[] {
   const policies = [task.description, ...(task.description.steps ?? [])].flatMap((one) => [
     one.network,
     one.testNetwork,
   ]);
   const needed = policies.flatMap((policy) => (policy === undefined || policy.optional ? [] : [policy.mode]));
   const mode = networkModes.findLast((one) => needed.includes(one) && exceeds(one, network));
+  const builtIn: readonly string[] = builtInHostTools;
+  const tools = hasOwnTools ? [] : (task.description.hostTools ?? []).filter((name) => !builtIn.includes(name));
   const missing = neededVariables(task).filter((name) => !Object.hasOwn(variables, name));
   return [
     ...(mode === undefined ? [] : [`TEMPER_NETWORK=${mode}`]),
+    ...(tools.length === 0 ? [] : [`TEMPER_TOOLS, with a module that has ${tools.join(', ')}`]),
     ...(missing.length === 0 ? [] : [`TEMPER_TASK_VARIABLES=${missing.join(',')}`]),
   ];
 }

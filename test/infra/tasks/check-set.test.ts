@@ -8,7 +8,13 @@ import { createDataSetFixture, type DataSetFixture, sweRow } from '../../helpers
 import { terminalBench } from '../../helpers/tasks/terminal-bench-task.ts';
 
 async function checked({ tasks }: DataSetFixture, set: string): Promise<SetCheck> {
-  const checker = createSetChecker({ cpus: 8, memoryMb: 8192, network: 'none', variables: { GIVEN: '1' } });
+  const checker = createSetChecker({
+    cpus: 8,
+    memoryMb: 8192,
+    network: 'none',
+    variables: { GIVEN: '1' },
+    hasOwnTools: false,
+  });
   for await (const found of tasks.scan(set)) await checker.add(found);
   return checker.result();
 }
@@ -252,6 +258,7 @@ it('counts the tasks that need other settings, by the setting that lets them run
     optional: '',
     given: `[environment.env]\nA = "\${GIVEN}"\nB = "\${ABSENT:-b}"\n`,
     variables: `[environment.env]\nA = "\${ONE}"\n[verifier.env]\nB = "\${TWO}"\n`,
+    tools: '[tools]\nhost = ["look_up", "submit", "weigh"]\n',
     both: `[agent]\nnetwork_mode = "public"\n[environment.env]\nA = "\${ONE}"\n`,
   };
   for (const [name, toml] of Object.entries(variants)) {
@@ -260,11 +267,12 @@ it('counts the tasks that need other settings, by the setting that lets them run
     await fixture.write(`set/${name}/tests/test.sh`, 'echo 1 >/logs/verifier/reward.txt');
   }
   const { usable, ungranted, settings } = await checked(fixture, `harbor:${fixture.root}/set`);
-  assert.deepEqual([usable, ungranted], [6, 4]);
+  assert.deepEqual([usable, ungranted], [7, 5]);
   assert.deepEqual(Object.fromEntries(settings.map(({ setting, count, example }) => [setting, [count, example]])), {
     'TEMPER_NETWORK=public': [2, 'both'],
     'TEMPER_NETWORK=allowlist': [1, 'listed'],
     'TEMPER_TASK_VARIABLES=ONE': [1, 'both'],
     'TEMPER_TASK_VARIABLES=ONE,TWO': [1, 'variables'],
+    'TEMPER_TOOLS, with a module that has look_up, weigh': [1, 'tools'],
   });
 });

@@ -40,6 +40,7 @@ async function check(named: string, options: CheckOptions): Promise<void> {
     memoryMb: Math.floor(totalmem() / 2 ** 20),
     network: config.network,
     variables: config.taskVariables,
+    hasOwnTools: config.tools.length > 0,
   });
   let read = 0;
   await forEachConcurrently(
