@@ -57,10 +57,11 @@ export function featureTasks(kind: TriedKind, providerIn: (home: string) => Sand
     const roll = (name: string, task: string, agent: 'oracle' | 'nop') =>
       rollouts.run(`${name}-${agent}`, { task, agent, sandbox: kind });
 
-    async function validate(name: string, task: string): Promise<void> {
+    async function validate(name: string, task: string) {
       const [solved, untouched] = await Promise.all([roll(name, task, 'oracle'), roll(name, task, 'nop')]);
       assert.deepEqual([solved.outcome, solved.reward], ['scored', 1], JSON.stringify(solved));
       assert.deepEqual([untouched.outcome, untouched.reward], ['scored', 0], JSON.stringify(untouched));
+      return solved;
     }
 
     async function assertRefused(name: string, task: string, reason: RegExp): Promise<void> {
@@ -107,7 +108,8 @@ export function featureTasks(kind: TriedKind, providerIn: (home: string) => Sand
     it('Harbor: steps with networks of their own, can be solved', async () => {
       const directory = join(tasks, 'networked-steps');
       await writeNetworkedSteps(directory, network);
-      await validate('networked-steps', `harbor:${directory}`);
+      const { network: ofAgents, steps = [] } = await validate('networked-steps', `harbor:${directory}`);
+      assert.deepEqual([ofAgents?.requests, ...steps.map((step) => step.network?.requests)], [2, 2, undefined]);
     });
 
     it('Harbor: a network beyond what the operator allows, is refused', async () => {

@@ -40,7 +40,7 @@ export async function workInSteps(
       break;
     }
     const graded = await gradeStep(inStep, { ...work, limitsCreations });
-    last = { ...work, graded };
+    last = { ...work, end: withNetworkOf(work.end, last), graded };
     flags.push(...flagsOf(last));
     if ('failure' in graded) break;
     const { verdict } = graded;
@@ -98,6 +98,12 @@ function rowOf({ name }: TaskStep, work: Worked, { kind, log }: Verdict, reward:
   const { flags: _, ...network } = end.network;
   return { ...row, network };
 }
+
+/** Returns the end of a step's agent, with the use that agents before it made of a network that it does not have. */
+const withNetworkOf = (end: Worked['end'], before: Worked | undefined): Worked['end'] => {
+  const network = end.network ?? before?.end.network;
+  return network === undefined ? end : { ...end, network };
+};
 
 /** Returns the row of a step that never began because of what an agent did before. */
 const rowOfNone = ({ name }: TaskStep): StepResult => ({ name, reward: 0, stop: null, agentLog: null });
