@@ -146,13 +146,22 @@ async function rolloutRow(client: Client, info: WorkflowExecutionInfo): Promise<
   };
 }
 
+/** The most characters of a reason for an exit: one that ended at its start quotes its log. */
+const exitCharacters = 100;
+
+/** Formats the reason for an exit as a cell of a table. */
+export function shortExit(reason: string): string {
+  const line = reason.replaceAll(/\s+/g, ' ');
+  return line.length <= exitCharacters ? line : `${line.slice(0, exitCharacters - 1)}…`;
+}
+
 function processTable({ parts, addresses }: UpFile): string {
   const rows = parts.map(({ name, state, process, restarts, lastExit }) => [
     name,
     state,
     process === null ? '-' : String(process.pid),
     String(restarts),
-    lastExit ?? '-',
+    lastExit === null ? '-' : shortExit(lastExit),
   ]);
   const { ui, temporal } = addresses;
   const address = ui === null ? `Temporal: ${temporal}` : `UI: ${ui}`;
