@@ -88,7 +88,10 @@ export async function runWorkers(
     workers.shutdown();
     await workers.ended.catch(() => {});
     await heartbeats.close();
-    await close();
+    // A worker that failed may hold the connection for ever; the process ends all the same.
+    await close().catch((error: unknown) =>
+      log.warn({ error }, 'could not close the connection to the Temporal server'),
+    );
     await metrics.close();
     log.info('worker stopped');
   }
