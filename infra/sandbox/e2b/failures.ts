@@ -63,10 +63,14 @@ function explained(what: string, cause: unknown): TemperFailure {
   return new SandboxFailure('Internal', `could not ${what}: the E2B server refused the request (${status})`, details);
 }
 
-/** Explains that there is no list of sandboxes, which every server with E2B's API has. */
+/** Statuses with which a server with E2B's API may refuse to list sandboxes: for the key, for the time it took, or for now. */
+const ownRefusals: ReadonlySet<number> = new Set([401, 403, 408, 429]);
+
+/** Explains a server that has no list of sandboxes, which every server with E2B's API has. */
 export function orWrongAddress(cause: unknown): never {
-  if (statusOf(cause) !== 404) throw cause;
-  const text = "expected a server with E2B's API, got one without (404); correct TEMPER_E2B_URL";
+  const status = statusOf(cause) ?? 500;
+  if (status >= 500 || ownRefusals.has(status)) throw cause;
+  const text = `expected a server with E2B's API, got one without (${status}); correct TEMPER_E2B_URL`;
   throw new LastingRefusal(text, { cause, evidence: evidenceOf(cause) });
 }
 

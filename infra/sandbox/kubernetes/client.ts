@@ -11,7 +11,7 @@ import type {
   Watch,
 } from '@kubernetes/client-node';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
-import { SandboxFailure } from '../failure.ts';
+import { LastingRefusal } from '../failure.ts';
 import { callApi } from './answers.ts';
 
 /** The connection to a cluster's API, as one namespace sees it. */
@@ -36,7 +36,7 @@ export async function openCluster(namespace: string): Promise<Cluster> {
     config.loadFromDefault();
   } catch (cause) {
     const text = 'expected KUBECONFIG to name a readable kubeconfig, got none; correct the variable or the file';
-    throw new SandboxFailure('SandboxUnavailable', text, { cause, evidence: errorMessage(cause).slice(0, 300) });
+    throw new LastingRefusal(text, { cause, evidence: errorMessage(cause).slice(0, 300) });
   }
   const requests = library.createConfiguration({
     baseServer: new library.ServerConfiguration(serverOf(config), {}),
@@ -77,7 +77,7 @@ function serverOf(config: KubeConfig): string {
   const server = config.getCurrentCluster()?.server;
   if (server !== undefined) return server;
   const text = 'expected KUBECONFIG to name a cluster in its current context, got none; correct the file';
-  throw new SandboxFailure('SandboxUnavailable', text);
+  throw new LastingRefusal(text);
 }
 
 /** The time for which connections are made with the same certificates, which may be replaced in their files. */

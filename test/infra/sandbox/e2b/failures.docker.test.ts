@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
@@ -71,6 +74,12 @@ describe('an E2B server that refuses', () => {
     const prepare = wrong.prepare({ task: 'task', image, source: 'registry' }, () => undefined, limit());
     await assert.rejects(prepare, { type: 'SandboxUnavailable', message });
     await wrong.close();
+    const other = createServer((_, response) => response.writeHead(400).end('<Error>InvalidBucketName</Error>'));
+    await once(other.listen(0, '127.0.0.1'), 'listening');
+    const url = `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
+    await refusesStart({ ...settings, url }, /got one without \(400\); correct TEMPER_E2B_URL/);
+    other.close();
+    other.closeAllConnections();
   });
 
   it('may come up if it does not answer', async () => {

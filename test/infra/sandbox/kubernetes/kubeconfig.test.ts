@@ -1,0 +1,27 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { it } from 'node:test';
+import { openProviders } from '../../../../infra/sandbox/providers.ts';
+
+it('ends a host at its start whose kubeconfig cannot be read, or names no cluster', async () => {
+  const root = await mkdtemp(join(tmpdir(), 'temper-kubeconfig-'));
+  const { KUBECONFIG } = process.env;
+  const refusal = async (kubeconfig: string, message: RegExp): Promise<void> => {
+    process.env.KUBECONFIG = kubeconfig;
+    const kubernetes = { namespace: 'sandboxes' };
+    const opened = openProviders({ stack: 'stack', root, preferred: 'kubernetes', kubernetes });
+    await assert.rejects(opened, { type: 'SandboxUnavailable', message });
+  };
+  try {
+    const file = join(root, 'kubeconfig');
+    await refusal(file, /expected KUBECONFIG to name a readable kubeconfig, got none; .*ENOENT/);
+    await writeFile(file, '{ "current-context": "absent", "contexts": [], "clusters": [], "users": [] }');
+    await refusal(file, /expected KUBECONFIG to name a cluster in its current context, got none/);
+  } finally {
+    if (KUBECONFIG === undefined) delete process.env.KUBECONFIG;
+    else process.env.KUBECONFIG = KUBECONFIG;
+    await rm(root, { recursive: true });
+  }
+});
