@@ -33,7 +33,7 @@ export function hostCommand(): Command {
     .action(resumeNamed);
   const forget = stackCommand(
     'forget',
-    'Declares a host lost, for ever: its rollouts begin again on other hosts, and if it was only cut off and comes back, it removes what it holds and starts afresh. Refuses a host that is alive.',
+    'Declares a host lost, for ever: other hosts adopt its rollouts or begin them again, and if it was only cut off and comes back, it removes what it holds and starts afresh. Refuses a host that is alive.',
     'temper host forget gpu-1',
   )
     .argument('<name>', nameHelp)

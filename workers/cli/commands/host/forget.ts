@@ -11,7 +11,7 @@ import { type JsonOption, runningConfigOf } from '../../stack/command.ts';
 import { knownHost } from '../../stack/hosts.ts';
 import { openStackClient } from '../../stack/stack-client.ts';
 import { UsageError } from '../../text/errors.ts';
-import { counted, live, print, printJson } from '../../text/output.ts';
+import { live, print, printJson } from '../../text/output.ts';
 
 export interface ForgetOptions extends JsonOption {
   readonly reason?: string;
@@ -38,7 +38,7 @@ export async function forgetHost(name: string, options: ForgetOptions): Promise<
     if (options.force === true) await leaseOver(name, record);
     const rollouts = await tellHostLost(stack.client, name);
     if (options.json) return printJson({ name, ...after, rollouts });
-    print(`${name} is lost; ${counted(rollouts, 'rollout')} of it begin again on other hosts`);
+    print(`${name} is lost; rollouts that other hosts adopt or begin again: ${rollouts}`);
   } finally {
     await stack.close();
   }
