@@ -2,6 +2,7 @@ import { PassThrough } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { CoreV1Api, Exec, KubeConfig } from '@kubernetes/client-node';
 import Docker from 'dockerode';
+import { SandboxFailure } from '../../../infra/sandbox/failure.ts';
 import { container, describePod, podName } from '../../../infra/sandbox/kubernetes/pod.ts';
 import { defaultKubernetesSettings, type KubernetesSettings } from '../../../infra/sandbox/kubernetes/settings.ts';
 import type { Sandbox, SandboxProvider, SandboxSpec } from '../../../infra/sandbox/sandbox.ts';
@@ -28,8 +29,16 @@ export function lifeByTemper(provider: SandboxProvider): Life {
       const result = await sandboxes.get(name)?.exec(request, signal);
       if (result?.exitCode !== 0) throw new Error(`expected exit code 0 in ${name}, got ${result?.exitCode}`);
     },
-    remove: async (name) => void (await provider.remove(name)),
+    remove: async (name) => {
+      // A stage is retried, too, if a busy node takes longer than one removal waits.
+      while (await provider.remove(name).then(() => false, isUnavailable)) await pause(lookMs);
+    },
   };
+}
+
+function isUnavailable(error: unknown): true {
+  if (error instanceof SandboxFailure && error.type === 'SandboxUnavailable') return true;
+  throw error;
 }
 
 /** The same Pod by the calls of the Kubernetes API, of which so many live at once. */
