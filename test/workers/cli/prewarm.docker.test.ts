@@ -73,14 +73,22 @@ describe('temper tasks prewarm', () => {
     assert.deepEqual(states((await begin('--json').ended).stdout), ['there', 'there']);
   });
 
-  it('prepares the image of the tests, too', async () => {
+  it('prepares the image of the tests, too, and those of tasks that are too large for the host', async () => {
     const toml =
       'version = "1.0"\n[environment]\ndocker_image = "temper-tasks:bookworm"\n[verifier]\nenvironment_mode = "separate"\n';
     const dockerfile = `FROM temper-tasks:bookworm\nENV TEST=${mark}\nRUN true\nCOPY . /tests\n`;
     await writeHarborTask(root, 'judged', { toml, workspace: {}, others: { 'tests/Dockerfile': dockerfile } });
+    await writeHarborTask(root, 'wide', { toml: `${named('temper-tasks:bookworm')}cpus = 1024\n` });
     const { code, stdout, stderr } = await begin('--json').ended;
     assert.equal(code, 0, stderr);
-    assert.equal(JSON.parse(stdout).state, 'built');
+    const lines = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    assert.deepEqual(lines.map(({ task, state }) => [task, state]).sort(), [
+      ['judged', 'built'],
+      ['wide', 'there'],
+    ]);
   });
 
   it('lists missing images and broken tasks at the end, and prepares the other images', async () => {

@@ -76,7 +76,9 @@ async function prewarmOne(
     if (begun.has(images)) return null;
     begun.add(images);
     const task = { id, ...files.description };
-    const provider = await choose(task, files);
+    const { workdir, imageFrom } = task;
+    // What else the task needs of this host does not matter: others may have the same image.
+    const provider = await choose({ id, image, workdir, ...(imageFrom && { imageFrom }) }, files);
     await prepareImages({ store, provider }, { task, files }, report, signal);
     return ended(null);
   } catch (error) {
