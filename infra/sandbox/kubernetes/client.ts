@@ -10,6 +10,7 @@ import type {
   V1Pod,
   Watch,
 } from '@kubernetes/client-node';
+import { z } from 'zod';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { LastingRefusal } from '../failure.ts';
 import { callApi } from './answers.ts';
@@ -57,19 +58,32 @@ export async function openCluster(namespace: string): Promise<Cluster> {
         onListed();
         return listed;
       };
-      return new library.ListWatch(path, withReportedErrors(new library.Watch(config)), list, false, labelSelector);
+      return new library.ListWatch(path, guarded(new library.Watch(config)), list, false, labelSelector);
     },
   };
 }
 
-/** Has a watch report errors of its credentials, too. The library leaves them unhandled, which would end this process. */
-function withReportedErrors(watch: Watch): Watch {
+/** A line of a watch. What is before the API server, such as a proxy, may answer with lines of another form. */
+const change = z.union([
+  z.object({ phase: z.literal('ERROR'), object: z.object({}) }),
+  z.object({ phase: z.string(), object: z.object({ metadata: z.object({}) }) }),
+]);
+
+/**
+ * Has a watch report errors of its credentials, too, and leave out lines that are no changes of objects. The library would reject
+ * promises without a handler, which would end this process.
+ */
+function guarded(watch: Watch): Watch {
   const begin = watch.watch.bind(watch);
-  watch.watch = (path, query, onChange, onEnd) =>
-    begin(path, query, onChange, onEnd).catch((error: unknown) => {
+  watch.watch = (path, query, onChange, onEnd) => {
+    const onLine: typeof onChange = (phase, object, line) => {
+      if (change.safeParse({ phase, object }).success) onChange(phase, object, line);
+    };
+    return begin(path, query, onLine, onEnd).catch((error: unknown) => {
       onEnd(error);
       return new AbortController();
     });
+  };
   return watch;
 }
 
