@@ -46,7 +46,8 @@ describe('a program that npm runs', () => {
 
   async function npm(...args: readonly string[]): Promise<{ readonly wrapper: ChildProcess; readonly pid: number }> {
     for (const name of ['pid', 'ended', 'interrupted']) await rm(join(directory, name), { force: true });
-    const wrapper = spawn('npm', args, { cwd: directory, stdio: 'ignore', detached: true });
+    // The shell of this repository's scripts, which npm passes on, would be replaced by the program.
+    const wrapper = spawn('npm', ['--script-shell=sh', ...args], { cwd: directory, stdio: 'ignore', detached: true });
     await once(wrapper, 'spawn');
     if (wrapper.pid !== undefined) groups.push(wrapper.pid);
     const pid = await until(async () => Number(await readFile(join(directory, 'pid'), 'utf8').catch(() => '')) || null);
