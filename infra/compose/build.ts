@@ -9,7 +9,7 @@ export interface BuildSettings {
   readonly target: string | null;
   /** The text of the Dockerfile, where the compose file has it; null where it is a file of the context. */
   readonly inline: string | null;
-  /** Whether its commands have no network, whatever the operator allows. */
+  /** Whether the commands of the build run without a network, whatever the operator allows. */
   readonly offline: boolean;
 }
 

@@ -53,7 +53,7 @@ export interface HarborTask extends GradedTask {
   readonly mcpServers: readonly McpServer[];
   /** The version of its `task.toml` if it is newer than all known ones: fields that came later are not read. */
   readonly laterVersion: string | null;
-  /** Whether nothing says what its workdir is, which may then be another one in its image. */
+  /** Whether the task does not name its workdir. The default is used then, and its image may have another one. */
   readonly guessesWorkdir: boolean;
   /** Whether its author keeps files outside the workdir, which a fresh sandbox for the tests does not have. */
   readonly keepsOutside: boolean;

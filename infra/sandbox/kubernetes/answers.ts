@@ -18,7 +18,7 @@ interface Refusal {
   readonly words?: RegExp;
   /** Default: SandboxUnavailable. */
   readonly type?: SandboxFailureType;
-  /** Whether no wait changes it. */
+  /** Whether the same request will be refused later, too. */
   readonly isLasting?: true;
   readonly text: (namespace: string) => string;
 }
@@ -84,7 +84,7 @@ const creationRefusals: readonly Refusal[] = [
   {
     code: invalid,
     type: 'UnsupportedTask',
-    text: () => 'the cluster takes the Pod of this task for invalid; correct the task, or the settings of Kubernetes',
+    text: () => 'the cluster refuses the Pod of this task as invalid; correct the task, or the settings of Kubernetes',
   },
 ];
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
 import { placeSkills, requireSkills } from '../../../infra/agents/skills.ts';
 import { createDockerProvider } from '../../../infra/sandbox/docker/provider.ts';
+import { agentSpec } from '../../helpers/sandbox/agent-spec.ts';
 import { failure } from '../../helpers/tasks/data-set-fixture.ts';
 import { foreground, sh } from '../sandbox/contract.ts';
 
@@ -14,22 +15,7 @@ describe('the skills of a task', () => {
     for (const name of names) await provider.remove(name);
   });
 
-  const make = (name: string, root: boolean) =>
-    provider.ensure(
-      {
-        name,
-        image: 'temper-tasks:bookworm',
-        labels: { stack, run: 'run', rollout: name, epoch: 1, purpose: 'agent', expiresAtMs: Date.now() + 600_000 },
-        cpus: 1,
-        memoryMb: 256,
-        diskMb: 64,
-        pids: 64,
-        workdir: '/workspace',
-        mounts: [],
-        ...(root && { root }),
-      },
-      signal,
-    );
+  const make = (name: string, root: boolean) => provider.ensure(agentSpec(stack, name, root ? { root } : {}), signal);
 
   it('are where the agent reads them, in the home of its account', async () => {
     for (const [index, name] of names.entries()) {
