@@ -16,13 +16,14 @@ import { until as untilWithin } from '../helpers/until.ts';
 const run = promisify(execFile);
 /** Many workflows take long on a busy machine. */
 const limitMs = 240_000;
+const eventsBeforeContinue = 40;
 const until = <Seen>(look: () => Seen | Promise<Seen>) => untilWithin(look, limitMs);
 
 describe('an evaluation sweep', () => {
   let stack: ScriptedStack;
 
   before(async () => {
-    stack = await startScriptedStack({ suggestContinueAsNewAt: 50 });
+    stack = await startScriptedStack({ suggestContinueAsNewAt: eventsBeforeContinue });
   });
   beforeEach(() => {
     stack.script = { reward: () => 1 };
@@ -82,13 +83,14 @@ describe('an evaluation sweep', () => {
         inFlight -= 1;
       },
     };
-    const request = { tasks: 'set', count: 10, attempts: 2, concurrency: 6 };
+    // Each rollout adds three events however few workflow tasks handle them, which is enough to continue twice.
+    const request = { tasks: 'set', count: 10, attempts: 4, concurrency: 6 };
     const handle = await start('long', request);
     const result = await handle.result();
-    assert.deepEqual([result.counted, result.cost.rollouts, result.retried], [20, 20, 0]);
+    assert.deepEqual([result.counted, result.cost.rollouts, result.retried], [40, 40, 0]);
     assert.equal(most, 6);
     await untilCount(`WorkflowId="long" AND ExecutionStatus="ContinuedAsNew"`, (count) => count >= 2);
-    await untilCount('TemperRun="long" AND WorkflowType="rollout"', (count) => count === 20);
+    await untilCount('TemperRun="long" AND WorkflowType="rollout"', (count) => count === 40);
   });
 
   it('keeps every value of its history under 8 KB', async () => {

@@ -185,9 +185,10 @@ describe('a regrade', () => {
   it('waits for evaluations in flight when it is cancelled, and reports what had ended', async () => {
     let begun = 0;
     const { promise, resolve } = Promise.withResolvers<void>();
-    stack.script = { reward: () => 0, evaluate: () => (++begun > 3 ? promise : Promise.resolve()) };
+    // Few evaluations: a regrade whose history is full begins no more, and then it would have none in flight.
+    stack.script = { reward: () => 0, evaluate: () => (++begun > 1 ? promise : Promise.resolve()) };
     const handle = await start('cancelled', { run: 'sweep', concurrency: 2 });
-    const { regradeKey } = await until(async () => (begun >= 5 ? statusOf(handle) : null));
+    const { regradeKey } = await until(async () => (begun >= 3 ? statusOf(handle) : null));
     await handle.cancel();
     await until(async () => (await statusOf(handle)).phase === 'cancelling');
     resolve();
@@ -195,8 +196,8 @@ describe('a regrade', () => {
     const record = (await stack.workers.records.read(regradeKey, 'regrade')) as Pick<RegradeResult, 'report'>;
     const { result, rows } = await reportOf(record);
     assert.deepEqual([result.endedEarly, result.rollouts], ['cancelled', 20]);
-    assert.equal((result.cost?.scored?.rollouts ?? 0) + (result.cost?.cancelled?.rollouts ?? 0), 5);
-    assert.ok(rows.length >= 3 && rows.length <= 6, `${rows.length} rows`);
+    assert.equal((result.cost?.scored?.rollouts ?? 0) + (result.cost?.cancelled?.rollouts ?? 0), 3);
+    assert.ok(rows.length >= 1 && rows.length <= 4, `${rows.length} rows`);
   });
 
   it('refuses ids that are not rollouts, a run without rollouts, and an input without a selection', async () => {
