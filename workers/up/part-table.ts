@@ -40,10 +40,10 @@ const timeLimits = {
 const smallYoungHeap = ['--max-semi-space-size=4'];
 
 /**
- * A host worker holds little for each of many agents: V8 collects when its heap has grown by a third, where it would otherwise let a
+ * A host worker holds little for each of many agents: V8 collects when its heap has grown by a fifth, where it would otherwise let a
  * heap of 100 MB grow to four times that.
  */
-const denseHeap = [...smallYoungHeap, '--heap-growing-percent=33'];
+const denseHeap = [...smallYoungHeap, '--heap-growing-percent=20'];
 
 /**
  * The options of V8 for a gateway: a heap of half of the machine's memory for all gateways together (by the default of 4 GB, a
