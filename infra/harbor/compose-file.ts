@@ -5,7 +5,7 @@ import { isOfHost, textIn } from '../compose/given-files.ts';
 import { type MainContainer, plainContainer } from '../compose/main-container.ts';
 import type { ComposedService } from '../compose/services.ts';
 import type { HealthCheck } from '../grading/task.ts';
-import type { FileEntry, FileTree } from '../sandbox/files.ts';
+import { type FileTree, filesIn } from '../sandbox/file-tree.ts';
 import { imageName } from '../sandbox/image.ts';
 import { type Beside, fileAt, readableFile, type ServiceFiles, type TaskService } from '../sandbox/service.ts';
 import { mountedFiles } from './added-files.ts';
@@ -120,7 +120,7 @@ function readTaskService({ mounts, texts, image, ...settings }: ComposedService,
     const { environment, reject } = source;
     const entry = environment.get(path);
     if (entry !== undefined) return fileAt(target, entry);
-    const tree = below(environment, path);
+    const tree = filesIn(environment, path);
     if (tree.size === 0) throw reject('volumes', 'files that the task has', `./${path}, which is missing`);
     return { tree, at: target };
   });
@@ -138,7 +138,7 @@ function readTaskService({ mounts, texts, image, ...settings }: ComposedService,
 function imageOf(image: ComposedService['image'], { environment, toml, reject }: ServiceSource): TaskService['image'] {
   if (image === 'main') return image;
   if ('name' in image) return imageName(image.name);
-  const context = below(environment, image.context);
+  const context = filesIn(environment, image.context);
   const dockerfile = context.get(image.dockerfile);
   const text = image.inline ?? (dockerfile === undefined ? null : new TextDecoder().decode(dockerfile.bytes));
   if (text === null) {
@@ -154,15 +154,6 @@ function imageOf(image: ComposedService['image'], { environment, toml, reject }:
     throw reject('build', 'a Dockerfile that can be built', error.message);
   }
 }
-
-/** Returns the files of a directory of the folder; of the folder itself for an empty path. */
-export const below = (tree: FileTree, directory: string): FileTree =>
-  new Map(
-    [...tree].flatMap(([path, entry]): readonly (readonly [string, FileEntry])[] => {
-      if (directory === '') return [[path, entry]];
-      return path.startsWith(`${directory}/`) ? [[path.slice(directory.length + 1), entry]] : [];
-    }),
-  );
 
 const unsupported = (field: string, expected: string, got: string): TemperFailure =>
   new TemperFailure('UnsupportedTask', `${shown}: ${field}: expected ${expected}, got ${got.slice(0, 300)}`);

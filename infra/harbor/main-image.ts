@@ -3,12 +3,11 @@ import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import { defaultDockerfile } from '../compose/build.ts';
 import type { MainContainer } from '../compose/main-container.ts';
-import { type FileTree, subtree } from '../sandbox/file-tree.ts';
+import { type FileTree, filesIn, subtree } from '../sandbox/file-tree.ts';
 import { type BuildContext, imageName } from '../sandbox/image.ts';
 import { directoryLayer, imageWith, layersOf } from './added-files.ts';
 import { builtImageName, readBuildContext } from './build-context.ts';
 import { configureDockerfile } from './build-settings.ts';
-import { below } from './compose-file.ts';
 import type { Dockerfile } from './dockerfile.ts';
 import { buildNetwork } from './task-network.ts';
 import type { TaskToml } from './task-toml.ts';
@@ -30,7 +29,7 @@ interface Described {
 
 /** Returns the text of the task's Dockerfile, with the settings of its compose file; null if there is none. */
 export function dockerfileSource({ environment, main }: Described): string | null {
-  const text = main.build.inline ?? textOf(below(environment, main.context), main.dockerfile);
+  const text = main.build.inline ?? textOf(filesIn(environment, main.context), main.dockerfile);
   if (text !== null) {
     return configureDockerfile(text, main.build, (expected, got) => unsupported('build.target', expected, got));
   }
@@ -60,7 +59,7 @@ export function readMainImage(
   if (image === null && source === null) throw withoutImage();
   const own = workspace.size === 0 ? [] : [directoryLayer(workspace, workdir)];
   const context = imageWith(
-    image ?? configured(below(environment, main.context), source ?? ''),
+    image ?? configured(filesIn(environment, main.context), source ?? ''),
     image === null ? layers : [...own, ...layers],
   );
   if (typeof context === 'string') throw new Error('expected files of an image, got its name');

@@ -16,3 +16,7 @@ export function subtree(tree: FileTree, prefix: string): FileTree {
   for (const [path, entry] of tree) if (path.startsWith(prefix)) found.set(path.slice(prefix.length), entry);
   return found;
 }
+
+/** Returns the files in a directory of a tree, with their paths from there; the whole tree for an empty path. */
+export const filesIn = (tree: FileTree, directory: string): FileTree =>
+  directory === '' ? tree : subtree(tree, `${directory}/`);
