@@ -51,20 +51,18 @@ export function readMainImage(
     workdir,
   }: { readonly source: string | null; readonly dockerfile: Dockerfile | null; readonly workdir: string },
 ): MainImage {
-  const workspace = subtree(environment, 'workspace/');
+  const context = filesIn(environment, main.context);
+  const workspace = subtree(toml.environment.docker_image === undefined ? context : environment, 'workspace/');
   const layers = layersOf(environment, main);
   const named = toml.environment.docker_image ?? (dockerfile === null ? main.image : null);
   const image = named ?? (layers.length === 0 ? unmodifiedBase(dockerfile) : null);
   if (image !== null && layers.length === 0) return { image: nameOf(image), build: null, workspace };
   if (image === null && source === null) throw withoutImage();
   const own = workspace.size === 0 ? [] : [directoryLayer(workspace, workdir)];
-  const context = imageWith(
-    image ?? configured(filesIn(environment, main.context), source ?? ''),
-    image === null ? layers : [...own, ...layers],
-  );
-  if (typeof context === 'string') throw new Error('expected files of an image, got its name');
+  const files = imageWith(image ?? configured(context, source ?? ''), image === null ? layers : [...own, ...layers]);
+  if (typeof files === 'string') throw new Error('expected files of an image, got its name');
   const build = {
-    ...readBuildContext(context, toml.environment.build_timeout_sec),
+    ...readBuildContext(files, toml.environment.build_timeout_sec),
     network: buildNetwork(toml, main.build),
   };
   return { image: { image: builtImageName(build), imageFrom: 'dockerfile' }, build, workspace: new Map() };

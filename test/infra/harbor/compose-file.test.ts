@@ -141,6 +141,18 @@ it('builds from a folder of environment/, by the text of the compose file, and w
   assert.deepEqual([other.workdir, written?.network?.mode], ['/in', 'none']);
 });
 
+it('copies the workspace of the folder that it builds from, where the Dockerfile needs no build', () => {
+  const files = {
+    'task.toml': 'version = "1.0"\n',
+    'environment/docker-compose.yaml': 'services: {main: {build: ./app}}\n',
+    'environment/app/Dockerfile': 'FROM debian:12\nWORKDIR /app\nCOPY workspace/ .\n',
+    'environment/app/workspace/run': 'run\n',
+  };
+  const { build, description, workspace } = readHarborTask(treeOf(files));
+  assert.deepEqual([build, description.image, description.workdir], [null, 'debian:12', '/app']);
+  assert.deepEqual([...workspace.keys()], ['run']);
+});
+
 it('adds the files that the compose file gives the main container to its image', () => {
   const compose = `services:
   main:
