@@ -1,3 +1,4 @@
+import type { NetworkPolicy } from '../../workflows/contracts/network.ts';
 import { instructions } from '../harbor/dockerfile.ts';
 import type { HarborTask } from '../harbor/harbor-task.ts';
 import { neededVariables } from '../harbor/host-variables.ts';
@@ -129,7 +130,7 @@ export const needs = {
   'network for the agent': {
     what: 'their agent is meant to reach hosts outside: TEMPER_NETWORK',
     isNeeded: ({ description: { network, steps = [] } }) =>
-      network !== undefined || steps.some((step) => step.network !== undefined && step.network.mode !== 'none'),
+      [network, ...steps.map((step) => step.network)].some(asksForHosts),
   },
   'variables of the host': {
     what: 'their environments name some without a default: TEMPER_TASK_VARIABLES',
@@ -153,8 +154,8 @@ export const needs = {
   },
   'network for the tests': {
     what: 'their tests download, or are meant to reach hosts outside: TEMPER_NETWORK, without which they may never pass',
-    isNeeded: ({ tests, description: { testNetwork } }) =>
-      (testNetwork !== undefined && testNetwork.optional !== true) || scriptsOf(tests).some(downloads),
+    isNeeded: ({ tests, description: { testNetwork, steps = [] } }) =>
+      [testNetwork, ...steps.map((step) => step.testNetwork)].some(asksForHosts) || scriptsOf(tests).some(downloads),
   },
   'root for the agent': {
     what: 'their agent is root of its container: Docker or Kubernetes',
@@ -193,6 +194,10 @@ export type NeedName = keyof typeof needs;
 /** Returns the memory in MB that a task may use at once, by its limits: with its services, or in the sandbox of its tests. */
 export const mostMemoryOf = (description: HarborTask['description']): number =>
   Math.max(memoryOf(description), description.testSandbox?.memoryMb ?? 0);
+
+/** Whether a phase cannot do without a network. */
+const asksForHosts = (policy: NetworkPolicy | undefined): boolean =>
+  policy !== undefined && policy.mode !== 'none' && policy.optional !== true;
 
 /** The builds of a task: of its image, and of those of its services and its tests. */
 const buildsOf = ({ build, beside, testImage }: HarborTask) => [

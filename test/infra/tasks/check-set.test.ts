@@ -192,6 +192,28 @@ it('counts what the tests of a task have of their own: an image, its build, and 
   assert.deepEqual(examples['much memory'], [1, 'heavy']);
 });
 
+it('counts the networks that single steps of a task need', async () => {
+  await using fixture = await createDataSetFixture();
+  const listed = 'network_mode = "allowlist", allowed_hosts = ["a.example"]';
+  const variants = {
+    'for-agent': `agent = { ${listed} }`,
+    'for-tests': `verifier = { ${listed} }`,
+    'for-nothing': 'agent = { network_mode = "no-network" }\nverifier = { network_mode = "no-network" }',
+  };
+  for (const [name, step] of Object.entries(variants)) {
+    const toml = `[environment]\ndocker_image = "any"\n[[steps]]\nname = "one"\n[[steps]]\nname = "two"\n${step}\n`;
+    await fixture.write(`set/${name}/task.toml`, toml);
+    for (const path of ['steps/one/instruction.md', 'steps/two/instruction.md', 'tests/test.sh'])
+      await fixture.write(`set/${name}/${path}`, 'true');
+  }
+  const { usable, settings, needs } = await checked(fixture, `harbor:${fixture.root}/set`);
+  assert.equal(usable, 3);
+  assert.deepEqual(settings, [{ setting: 'TEMPER_NETWORK=allowlist', count: 2, example: 'for-agent' }]);
+  const examples = Object.fromEntries(needs.map(({ need, count, example }) => [need, [count, example]]));
+  assert.deepEqual(examples['network for the agent'], [1, 'for-agent']);
+  assert.deepEqual(examples['network for the tests'], [1, 'for-tests']);
+});
+
 it('names the file of a refused task as its directory has it', async () => {
   await using fixture = await createDataSetFixture();
   const composed = {
