@@ -179,7 +179,7 @@ const mostFrequent = (got: ReadonlyMap<string, number>): RefusedTasks['got'] =>
 const larger = ({ cpus, memoryMb, diskMb }: SetCheck['largest'], { description }: HarborTask): SetCheck['largest'] => ({
   cpus: Math.max(cpus, mostCpusOf(description)),
   memoryMb: Math.max(memoryMb, mostMemoryOf(description)),
-  diskMb: Math.max(diskMb, description.diskMb),
+  diskMb: Math.max(diskMb, description.diskMb, description.testSandbox?.diskMb ?? 0),
 });
 
 interface Refusal {

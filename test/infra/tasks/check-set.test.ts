@@ -170,7 +170,7 @@ it('counts what the tests of a task have of their own: an image, its build, and 
   const dockerfile = { 'tests/Dockerfile': 'FROM debian:12\nRUN pip install x\nCOPY . /tests\n' };
   const variants: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     built: { 'task.toml': separate('memory_mb = 4000\n'), ...dockerfile },
-    heavy: { 'task.toml': separate('memory_mb = 9000\n') },
+    heavy: { 'task.toml': separate('memory_mb = 9000\nstorage_mb = 30000\n') },
     named: { 'task.toml': separate('docker_image = "judge:1"\n') },
     wide: { 'task.toml': separate('cpus = 9\n') },
   };
@@ -179,7 +179,7 @@ it('counts what the tests of a task have of their own: an image, its build, and 
     for (const [path, text] of Object.entries(files)) await fixture.write(`set/${name}/${path}`, text);
   }
   const { usable, images, largest, refused, needs } = await checked(fixture, `harbor:${fixture.root}/set`);
-  assert.deepEqual([usable, images, largest.memoryMb], [3, 3, 9000]);
+  assert.deepEqual([usable, images, largest], [3, 3, { cpus: 1, memoryMb: 9000, diskMb: 30_000 }]);
   assert.deepEqual(
     refused.map(({ reason, got, example }) => [reason, got[0]?.value, example]),
     [['expected at most the 8 CPUs of this host', '9', 'wide']],
