@@ -18,8 +18,8 @@ type Tables = Readonly<Record<'environment' | 'agent' | 'verifier', NetworkField
  * Returns the network of a task's agent; undefined if it has none. The agent's own table comes before the environment's, where
  * `public` is Harbor's default, which most tasks do not use: it asks for nothing. Throws TemperFailure MalformedTask.
  */
-export function agentNetwork(tables: Pick<Tables, 'environment' | 'agent'>): NetworkPolicy | undefined {
-  const { table, policy } = askedBy(tables, 'agent');
+export function agentNetwork({ environment, agent }: Pick<Tables, 'environment' | 'agent'>): NetworkPolicy | undefined {
+  const { table, policy } = askedBy({ environment, agent }, 'agent');
   return table === 'environment' && policy?.mode === 'public' ? undefined : policy;
 }
 
@@ -48,11 +48,11 @@ export function testNetwork(
  * TemperFailure MalformedTask.
  */
 export function buildNetwork(
-  tables: Pick<Tables, 'environment'>,
+  { environment }: Pick<Tables, 'environment'>,
   { offline = false }: { readonly offline?: boolean } = {},
 ): NetworkPolicy {
   if (offline) return noNetwork;
-  const { policy } = askedBy(tables, 'environment');
+  const { policy } = askedBy({ environment }, 'environment');
   return policy?.mode === 'allowlist' ? policy : { mode: 'public', hosts: [], ports: [...defaultPorts] };
 }
 

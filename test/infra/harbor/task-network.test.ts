@@ -25,6 +25,13 @@ it('ports without hosts in the same table are refused, since they would be left 
   assert.throws(() => agentNetwork({ environment: { allowed_ports: [8443] }, agent: {} }), { type: 'MalformedTask' });
 });
 
+it('fields of tables that ask for no network are not looked at', () => {
+  const metadata = { allowed_ports: [8443] };
+  const toml = { environment: listed, agent: {}, metadata };
+  assert.equal(agentNetwork(toml)?.mode, 'allowlist');
+  assert.equal(buildNetwork(toml).mode, 'allowlist');
+});
+
 it('hosts that no policy can have are refused by name', () => {
   const refusalOf = (hosts: readonly string[], mode: 'allowlist' | 'public' | undefined): string => {
     try {
