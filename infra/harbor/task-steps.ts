@@ -99,20 +99,17 @@ export function describeSteps(
     ...(step.min_reward !== undefined && { minReward: gateOf(step.min_reward) }),
     ...stepNetworks(step, networks),
   }));
-  const hosts = steps.flatMap(({ network, testNetwork }) => [network, testNetwork].flatMap((one) => one?.hosts ?? []));
-  if (hosts.join().length > mostCharactersOfHosts) {
-    const expected = `names of hosts of at most ${mostCharactersOfHosts} characters in all steps`;
-    throw unsupported(
-      'steps: allowed_hosts',
-      `${expected}; name those of all steps in [environment]`,
-      `${hosts.length} names`,
-    );
+  const written = JSON.stringify(steps.map(({ network, testNetwork }) => [network, testNetwork])).length;
+  if (written > mostCharactersOfNetworks) {
+    const expected = `at most ${mostCharactersOfNetworks} characters of hosts and ports in all steps together`;
+    const instead = 'name the hosts that several steps need in [environment]';
+    throw unsupported('steps: network', `${expected} (${instead})`, String(written));
   }
   return { steps, ...(toml.multi_step_reward_strategy === 'final' && { rewardOfSteps: 'final' as const }) };
 }
 
 /** A description of a task is in the history of its rollouts, whose values are small. */
-const mostCharactersOfHosts = 3_000;
+const mostCharactersOfNetworks = 4_000;
 
 /** Returns the bound of the reward itself. */
 const gateOf = (minReward: NonNullable<StepToml['min_reward']>): number =>

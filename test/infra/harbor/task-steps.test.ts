@@ -35,6 +35,8 @@ healthcheck = { command = "true" }
 `;
 const longHosts = Array.from({ length: 60 }, (_, index) => `"${'a'.repeat(25)}${index}.test"`).join();
 const longList = `network_mode = "allowlist", allowed_hosts = [${longHosts}]`;
+const thirty = Array.from({ length: 30 }, (_, index) => `step-${index}`);
+const manyPorts = `network_mode = "public", allowed_ports = [${Array.from({ length: 20 }, (_, port) => 10_000 + port)}]`;
 const textOf = (tree: ReadonlyMap<string, { readonly bytes: Uint8Array }>, path: string): string =>
   new TextDecoder().decode(tree.get(path)?.bytes);
 
@@ -152,7 +154,13 @@ it('refuses steps that are wrong, or that ask for more than temper does between 
     [
       two(`agent = { ${longList} }\nverifier = { ${longList} }`),
       'UnsupportedTask',
-      /steps: allowed_hosts: expected names of hosts of at most 3000 characters in all steps; .*, got 120 names/,
+      /steps: network: expected at most 4000 characters of hosts and ports in all steps together .*, got 42\d\d$/,
+    ],
+    [
+      thirty.map((name) => `[[steps]]\nname = "${name}"\nagent = { ${manyPorts} }\n`).join(''),
+      'UnsupportedTask',
+      /steps: network: expected at most 4000 characters of hosts and ports/,
+      { others: Object.fromEntries(thirty.map((name) => [`steps/${name}/instruction.md`, 'Do it.'])) },
     ],
     [two('[steps.verifier.environment]'), 'UnsupportedTask', /verifier\.environment/],
     [
