@@ -36,7 +36,7 @@ it('serves each run its own policy, wherever the settings name the address of th
     const sampling = { maxTokens: 2, temperature: 1, topP: 1, topK: -1, stopTokenIds: [], seed: 7 };
     const request = { requestId: `${Math.random()}`, prompt: promptOf([1, 5, 9]), ...sampling };
     const versions = new Set<number>();
-    for await (const event of engineOf(runKey, settings).generate(request, AbortSignal.timeout(30_000))) {
+    for await (const event of engineOf(runKey, settings).generate(request, AbortSignal.timeout(240_000))) {
       for (const { version } of event.versions ?? []) versions.add(version);
     }
     return [...versions];
