@@ -128,7 +128,9 @@ function waitFailure(image: string, reason: string, message: string): SandboxFai
   // The name of an image may hold words such as 403, too. In most messages it has a slash, as addresses have.
   const untagged = image.replace(/[:@][^/]*$/, '');
   const said = message
-    .replaceAll(/\S*\/\S*/g, '')
+    .split(/\s+/)
+    .filter((word) => !word.includes('/'))
+    .join(' ')
     .replaceAll(image, '')
     .replaceAll(untagged, '');
   const found = waits.find((wait) => wait.reason.test(reason) && (wait.words === undefined || wait.words.test(said)));

@@ -110,3 +110,10 @@ it('takes no word in the name of an image for the answer of its registry', () =>
     }
   }
 });
+
+it('reads a long answer of a registry as quickly as a short one', () => {
+  const message = `failed to pull "reg.example/a:1": ${'x'.repeat(1_000_000)}: 403 Forbidden`;
+  const waiting = { name: 'sandbox', image: '', imageID: '', ready: false, restartCount: 0 };
+  const status = { ...waiting, state: { waiting: { reason: 'ErrImagePull', message } } };
+  assert.equal(arrivalFailure({ status: { containerStatuses: [status] } }, 'reg.example/a:1')?.type, 'MissingImage');
+});
