@@ -7,9 +7,16 @@ import type { ComposedService } from './services.ts';
 /** The variable of Harbor's that stands for the image of the main service. */
 const mainVariable = '$' + '{MAIN_IMAGE_NAME}';
 
-/** Writes further services as a compose file whose main service is called `main`, in JSON, which is YAML. */
-export function writeCompose({ services, names, volumes }: Beside<ComposedService>): string {
+/**
+ * Writes further services as a compose file whose main service is called `main`, in JSON, which is YAML. The image of `main` is
+ * built without a network if `buildsOffline`.
+ */
+export function writeCompose(
+  { services, names, volumes }: Beside<ComposedService>,
+  { buildsOffline = false }: { readonly buildsOffline?: boolean } = {},
+): string {
   const main = {
+    ...(buildsOffline && { build: { context: '.', network: 'none' } }),
     networks: { default: { aliases: names } },
     ...(volumes.length > 0 && { volumes: volumes.map(volumeText) }),
   };

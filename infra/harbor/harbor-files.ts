@@ -11,7 +11,7 @@ export interface TaskParts {
   /** The name of the image, or the files to build it from: a `Dockerfile` and its context. */
   readonly image: string | FileTree;
   /** More files of `environment/`, of services beside the sandbox. */
-  readonly environment?: FileTree;
+  readonly environment?: FileTree | undefined;
   readonly workdir: string;
   /** Absolute paths to delete from the image. */
   readonly remove?: readonly string[];

@@ -54,12 +54,11 @@ export const terminalBench = directoryFormat({
     const workdir = container.workdir ?? workdirOf(described) ?? '/app';
     const solve = solutionOf(files, name);
     const ofClient = imageOf(tree, { image, context, source: described, added: { mounts, texts } });
+    const buildsOffline = build.offline && typeof ofClient !== 'string';
     return harborFiles({
       instruction: task.instruction,
       image: ofClient,
-      ...(beside !== null && {
-        environment: serviceFiles(tree, { beside, image: ofClient, file: `${name}/${composeFile}` }),
-      }),
+      environment: serviceFiles(tree, { beside, image: ofClient, buildsOffline, file: `${name}/${composeFile}` }),
       workdir,
       env: container.env,
       entrypoint: entrypointOf(container, described),

@@ -23,18 +23,28 @@ export const composeFormat: ComposeFormat = {
 };
 
 interface ServiceFiles {
-  readonly beside: Beside<ComposedService>;
+  /** The services beside the client; null if there are none. */
+  readonly beside: Beside<ComposedService> | null;
   /** The image of the client: its name, or the files to build it from. */
   readonly image: string | FileTree;
+  /** Whether the commands of its build run without a network. */
+  readonly buildsOffline: boolean;
   /** The path of the compose file, for messages. */
   readonly file: string;
 }
 
+const alone: Beside<ComposedService> = { services: [], names: [], volumes: [] };
+
 /**
- * Returns the files of `environment/` that describe the services and that they are made from. Tests and solution are in none of
- * them, and the compose file is in no image.
+ * Returns the files of `environment/` that describe the containers and that the services are made from. Tests and solution are in
+ * none of them, and the compose file is in no image.
  */
-export function serviceFiles(tree: FileTree, { beside, image, file }: ServiceFiles): FileTree {
+export function serviceFiles(
+  tree: FileTree,
+  { beside: given, image, buildsOffline, file }: ServiceFiles,
+): FileTree | undefined {
+  if (given === null && !buildsOffline) return undefined;
+  const beside = given ?? alone;
   const added = new Map<string, FileEntry>();
   const reject = (service: string, field: string, expected: string, got: string): TemperFailure =>
     new TemperFailure('UnsupportedTask', `${file}: services.${service}.${field}: expected ${expected}, got ${got}`);
@@ -72,7 +82,7 @@ export function serviceFiles(tree: FileTree, { beside, image, file }: ServiceFil
     ...added,
     ...(typeof image === 'string' ? [] : image),
     ['.dockerignore', text(`${ignored}\n${composeName}\n`)],
-    [composeName, text(writeCompose({ ...beside, services }))],
+    [composeName, text(writeCompose({ ...beside, services }, { buildsOffline }))],
   ]);
 }
 
