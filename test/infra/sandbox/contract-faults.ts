@@ -7,40 +7,7 @@ import type { Sandbox, SandboxInfo, SandboxProvider, SandboxSpec } from '../../.
 import { ThrottledFailure } from '../../../workflows/contracts/failures.ts';
 import { foreground, sh } from './contract.ts';
 import { vanishContract } from './contract-vanishing.ts';
-
-/** The pause that a provider asks for in seconds; null for none. */
-export type RetryAfter = number | null;
-
-/** The means to cause each fault of a provider; a sentence says why the fault cannot happen to this kind. */
-export interface Faults {
-  /** Makes the next creation succeed at the provider, while its answer is lost. */
-  readonly loseCreation: (() => void) | string;
-  /** Makes the provider refuse that many creations for now. */
-  readonly throttle: ((times: number, retryAfterSec: RetryAfter) => void) | string;
-  /** True if the kind learns the pause that its provider asks for; otherwise the reason why it does not. */
-  readonly retryAfter: true | string;
-  /** Makes lists show what they show now, until the returned function is called. */
-  readonly lagLists: (() => Promise<() => void>) | string;
-  /** Ends a sandbox from outside of temper, as its provider might. */
-  readonly vanish: (name: string) => Promise<unknown>;
-  /** Breaks the connections of all streams. */
-  readonly cutStreams: (() => void) | string;
-  /** Returns the time at which the provider itself ends a sandbox. */
-  readonly endOf: ((name: string) => Promise<number>) | string;
-  /** Moves the provider's clock ahead of this host's, until the returned function is called. */
-  readonly skewClock: ((ms: number) => () => void) | string;
-}
-
-/** One stack on one provider that fails. */
-export interface FaultBench {
-  readonly provider: SandboxProvider;
-  readonly signal: AbortSignal;
-  readonly faults: Faults;
-  /** Names a sandbox, which is removed after all tests. */
-  spec(name: string): SandboxSpec;
-  /** Runs a script, and returns its output. */
-  say(sandbox: Sandbox, script: string): Promise<string>;
-}
+import { type Faults, minuteMs, whereItHappens } from './fault-bench.ts';
 
 /** A kind of sandbox to which the faults happen. */
 export interface FaultSubject {
@@ -52,16 +19,6 @@ export interface FaultSubject {
 }
 
 const limits = { cpus: 1, memoryMb: 256, diskMb: 64, pids: 64 };
-export const minuteMs = 60_000;
-/** Runs a test if the kind has the means; otherwise its title says why the fault cannot happen. */
-export function whereItHappens<Means>(
-  title: string,
-  means: Means | string,
-  test: (means: Means) => Promise<void>,
-): void {
-  if (typeof means === 'string') it(`needs no answer to this: ${title} (${means})`, () => undefined);
-  else it(title, () => test(means));
-}
 
 /** Checks on real sandboxes that the faults of a provider cost nothing but time. */
 export function faultContract({ title, image, open, faults }: FaultSubject): void {

@@ -7,7 +7,7 @@ import { SandboxFailure, wasEndedInside } from '../../../infra/sandbox/failure.t
 import type { Sandbox } from '../../../infra/sandbox/sandbox.ts';
 import { until } from '../../helpers/until.ts';
 import { foreground, sh } from './contract.ts';
-import { type FaultBench, minuteMs, whereItHappens } from './contract-faults.ts';
+import { type FaultBench, minuteMs, whereItHappens } from './fault-bench.ts';
 
 const cat = { account: 'agent', env: {}, argv: sh('echo ready; exec cat') } as const;
 

@@ -5,7 +5,8 @@ import { after, before } from 'node:test';
 import Docker from 'dockerode';
 import { createDockerProvider } from '../../../../infra/sandbox/docker/provider.ts';
 import { type DaemonFault, type DaemonProxy, startDaemonProxy } from '../../../helpers/sandbox/daemon-proxy.ts';
-import { faultContract, type RetryAfter } from '../contract-faults.ts';
+import { faultContract } from '../contract-faults.ts';
+import type { RetryAfter } from '../fault-bench.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'temper-faulty-daemon-'));
 const daemon = new Docker();

@@ -5,7 +5,8 @@ import { type ApiFault, startApiProxy } from '../../../helpers/kubernetes/api-pr
 import { programsImage, taskImage } from '../../../helpers/kubernetes/cluster.ts';
 import { openTestCluster, testNamespace } from '../../../helpers/kubernetes/namespace.ts';
 import { until } from '../../../helpers/until.ts';
-import { faultContract, type RetryAfter } from '../contract-faults.ts';
+import { faultContract } from '../contract-faults.ts';
+import type { RetryAfter } from '../fault-bench.ts';
 
 const { core, config } = openTestCluster();
 const namespace = await testNamespace('faults');
