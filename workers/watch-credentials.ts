@@ -63,7 +63,7 @@ async function sayExpiry(
 function textOf(target: TemporalTarget): string | null {
   const certificate = clientCertificateOf(target);
   const expiry = certificate === null ? null : expiryText(certificate);
-  return expiry === null ? null : `its client certificate for the Temporal server ${expiry}: ${renewal}`;
+  return expiry === null ? null : `the client certificate for the Temporal server ${expiry}: ${renewal}`;
 }
 
 /** Whether the target has other credentials than those in use. Throws if the server does not accept them. */

@@ -14,7 +14,7 @@ import { ownTestFile } from './test-environment.ts';
  * and as a new agent. After each step, tests of its own run over all that was done until then.
  */
 
-/** The word at the beginning of a line of the agent's log that says that such a command failed. */
+/** The beginning of a line of the agent's log about a command that was to collect files for the tests and failed. */
 export const uncollected = 'verifier.collect';
 
 /** A command that runs in the agent's sandbox once the agent has ended. */
