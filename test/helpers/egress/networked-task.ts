@@ -25,7 +25,7 @@ export interface NetworkedTask {
 const fetchProgram = `
 import sys, urllib.error, urllib.request
 try:
-    print(urllib.request.urlopen(sys.argv[1], timeout=20).read().decode())
+    print(urllib.request.urlopen(sys.argv[1], timeout=200).read().decode())
 except urllib.error.HTTPError as error:
     print(error.code)
 except urllib.error.URLError:
