@@ -55,6 +55,7 @@ export async function openCluster(namespace: string): Promise<Cluster> {
       const path = `/api/v1/namespaces/${namespace}/pods`;
       const list = async () => {
         const listed = await callApi(namespace, () => core.listNamespacedPod({ namespace, labelSelector }));
+        if (!podList.safeParse(listed).success) throw new Error('expected a list of Pods, got something else');
         onListed();
         return listed;
       };
@@ -63,7 +64,11 @@ export async function openCluster(namespace: string): Promise<Cluster> {
   };
 }
 
-/** A line of a watch. What is before the API server, such as a proxy, may answer with lines of another form. */
+/*
+ * The forms of a list and of a line of a watch, which the library does not check. What is before the API server, such as a proxy,
+ * may answer in another one.
+ */
+const podList = z.object({ items: z.array(z.object({ metadata: z.object({}) })) });
 const change = z.union([
   z.object({ phase: z.literal('ERROR'), object: z.object({}) }),
   z.object({ phase: z.string(), object: z.object({ metadata: z.object({}) }) }),

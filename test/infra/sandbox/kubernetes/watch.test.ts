@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer, type Server } from 'node:http';
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import type { Informer, V1Pod } from '@kubernetes/client-node';
 import { openCluster } from '../../../../infra/sandbox/kubernetes/client.ts';
 
 const namespace = 'sandboxes';
 const pod = (name: string): object => ({ metadata: { name, namespace, resourceVersion: '2' } });
+const noPods = { items: [], metadata: { resourceVersion: '1' } };
 const lines = [
   { kind: 'PodList', items: [] },
   { type: 'ADDED' },
@@ -17,8 +19,11 @@ const lines = [
   null,
   { type: 'ADDED', object: pod('real') },
 ];
+const textOf = (...all: readonly unknown[]): string => all.map((line) => `${JSON.stringify(line)}\n`).join('');
 
-describe('a watch that is answered with lines that are no changes', () => {
+describe('a watch that is answered in another form', () => {
+  let answerList: (response: ServerResponse) => void;
+  let answerWatch: (response: ServerResponse) => void;
   let root: string;
   let server: Server;
   const { KUBECONFIG } = process.env;
@@ -26,8 +31,7 @@ describe('a watch that is answered with lines that are no changes', () => {
     server = createServer((request, response) => {
       const watches = new URL(request.url ?? '', 'http://api').searchParams.has('watch');
       response.setHeader('content-type', 'application/json');
-      if (!watches) response.end(JSON.stringify({ items: [], metadata: { resourceVersion: '1' } }));
-      else response.write(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+      (watches ? answerWatch : answerList)(response);
     });
     await once(server.listen(0, '127.0.0.1'), 'listening');
     const address = server.address();
@@ -52,24 +56,42 @@ describe('a watch that is answered with lines that are no changes', () => {
     await rm(root, { recursive: true });
   });
 
-  it('tells the changes behind them, and leaves no rejection unhandled', async () => {
-    const rejections: unknown[] = [];
-    const note = (reason: unknown): void => void rejections.push(reason);
-    process.on('unhandledRejection', note);
+  /** Follows Pods until `seen` resolves, and checks that no rejection is unhandled. */
+  async function follow<Seen>(seen: (informer: Informer<V1Pod>) => Promise<Seen>): Promise<Seen> {
+    const unhandled = Promise.withResolvers<never>();
+    process.on('unhandledRejection', unhandled.reject);
     const { informOfPods } = await openCluster(namespace);
     const informer = informOfPods('temper', () => undefined);
     try {
-      const added = new Promise<string | undefined>((resolve, reject) => {
-        informer.on('add', ({ metadata }) => resolve(metadata?.name));
-        informer.on('error', reject);
-      });
+      const saw = seen(informer);
       await informer.start();
-      assert.equal(await added, 'real');
-      await new Promise((resolve) => setImmediate(resolve));
-      assert.deepEqual(rejections, []);
+      const result = await Promise.race([saw, unhandled.promise]);
+      await Promise.race([new Promise((resolve) => setImmediate(resolve)), unhandled.promise]);
+      return result;
     } finally {
       await informer.stop();
-      process.off('unhandledRejection', note);
+      process.off('unhandledRejection', unhandled.reject);
     }
+  }
+
+  it('tells the changes behind lines of another form', async () => {
+    answerList = (response) => response.end(textOf(noPods));
+    answerWatch = (response) => response.write(textOf(...lines));
+    const added = await follow(
+      (informer) =>
+        new Promise<string | undefined>((resolve, reject) => {
+          informer.on('add', ({ metadata }) => resolve(metadata?.name));
+          informer.on('error', reject);
+        }),
+    );
+    assert.equal(added, 'real');
+  });
+
+  it('fails, so that it begins again, if its next list is of something else', async () => {
+    const lists: unknown[] = [noPods];
+    answerList = (response) => response.end(textOf(lists.shift() ?? { items: [{}] }));
+    answerWatch = (response) => response.end(textOf({ type: 'ERROR', object: { code: 410 } }));
+    const error = await follow((informer) => new Promise((resolve) => informer.on('error', resolve)));
+    assert.match(String(error), /expected a list of Pods/);
   });
 });
