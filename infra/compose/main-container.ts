@@ -21,6 +21,8 @@ export interface MainContainer {
   readonly dockerfile: string;
   readonly build: BuildSettings;
   readonly workdir: string | null;
+  /** The account as the file writes it; null where it is that of the image. */
+  readonly user: string | null;
   readonly env: Readonly<Record<string, string>>;
   /** The command that starts something, or null if it only waits. */
   readonly command: readonly string[] | null;
@@ -45,6 +47,7 @@ export const plainContainer: MainContainer = {
   dockerfile: defaultDockerfile,
   build: noSettings,
   workdir: null,
+  user: null,
   env: {},
   command: null,
   entrypoint: undefined,
@@ -81,6 +84,7 @@ export function readMain(container: Service, reading: MainReading): MainContaine
   return {
     ...imageOf(container, reading),
     workdir: container.working_dir === undefined ? null : fill(container.working_dir, 'working_dir'),
+    user: container.user === undefined ? null : String(container.user),
     env: environmentOf(container, reading),
     command: commandOf(container.command, (text) => fill(text, 'command')),
     entrypoint:

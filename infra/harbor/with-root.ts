@@ -1,31 +1,36 @@
 import { stringify } from 'smol-toml';
 import { isRecord } from '../is-record.ts';
-import type { FileTree } from '../sandbox/file-tree.ts';
+import { type FileTree, subtree } from '../sandbox/file-tree.ts';
 import { isRoot } from './agent-account.ts';
+import { readComposeFile } from './compose-file.ts';
 import { instructions } from './dockerfile.ts';
-import { parseToml } from './task-toml.ts';
+import { dockerfileSource } from './main-image.ts';
+import { parseTaskToml, parseToml } from './task-toml.ts';
 
 const file = 'task.toml';
 
 /**
- * Returns the files of a task whose agent is root, as in Harbor, unless the task names another account: in its `task.toml`, or by
- * the last `USER` of its Dockerfile. Throws MalformedTask for a file that is no TOML.
+ * Returns the files of a task whose agent is root, as in Harbor, unless the task names another account: in its `task.toml`, in its
+ * compose file, or by the last `USER` of its Dockerfile. Throws MalformedTask and UnsupportedTask for files that no task may have.
  */
 export function withRoot(tree: FileTree): FileTree {
   const entry = tree.get(file);
-  if (entry === undefined || hasAccount(textOf(tree, 'environment/Dockerfile'))) return tree;
-  const toml = parseToml(textOf(tree, file));
+  if (entry === undefined) return tree;
+  const written = new TextDecoder().decode(entry.bytes);
+  const parsed = parseTaskToml(written);
+  const environment = subtree(tree, 'environment/');
+  const { main } = readComposeFile(environment, parsed);
+  const ofImage = main.user ?? lastUser(dockerfileSource({ environment, main }) ?? '');
+  if (parsed.agent.user !== undefined || (ofImage !== null && !isRoot(ofImage.split(':')[0]))) return tree;
+  const toml = parseToml(written);
   if (!isRecord(toml)) return tree;
   const agent = isRecord(toml.agent) ? toml.agent : {};
-  if (agent.user !== undefined) return tree;
   const text = stringify({ ...toml, agent: { ...agent, user: 'root' } });
   return new Map([...tree, [file, { ...entry, bytes: Buffer.from(text) }]]);
 }
 
-/** Whether the image of a Dockerfile runs commands under an account other than root. */
-function hasAccount(dockerfile: string): boolean {
+/** The account of the commands in the image of a Dockerfile; null where its last stage names none. */
+function lastUser(dockerfile: string): string | null {
   const last = instructions(dockerfile).findLast(({ keyword }) => keyword === 'USER' || keyword === 'FROM');
-  return last?.keyword === 'USER' && !isRoot(last.rest.split(':')[0]);
+  return last?.keyword === 'USER' ? last.rest : null;
 }
-
-const textOf = (tree: FileTree, path: string): string => new TextDecoder().decode(tree.get(path)?.bytes);

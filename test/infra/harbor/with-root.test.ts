@@ -8,9 +8,9 @@ const task = (files: Readonly<Record<string, string>>) =>
   treeOf({ 'instruction.md': 'Do it.', 'tests/test.sh': 'true', ...files });
 
 /** Returns the account of the agent with root as the default. */
-function userOf(toml: string, dockerfile?: string): string | undefined {
+function userOf(toml: string, dockerfile?: string, others: Readonly<Record<string, string>> = {}): string | undefined {
   const files = { 'task.toml': toml, ...(dockerfile !== undefined && { 'environment/Dockerfile': dockerfile }) };
-  return readHarborTask(withRoot(task(files))).description.user;
+  return readHarborTask(withRoot(task({ ...files, ...others }))).description.user;
 }
 const named = '[environment]\ndocker_image = "x"\n';
 
@@ -25,6 +25,19 @@ it('makes the agent root where the task names no account', () => {
 it('leaves the account that the task or its Dockerfile names', () => {
   assert.equal(userOf(`[agent]\nuser = "app"\n${named}`), undefined);
   assert.equal(userOf('version = "1.0"\n', 'FROM debian\nRUN true\nUSER 1000:1000\n'), undefined);
+});
+
+it('leaves the account that the compose file or the Dockerfile of its build names', () => {
+  const composed = (main: string, dockerfile = 'FROM debian\nUSER app\n') =>
+    userOf('version = "1.0"\n', undefined, {
+      'environment/docker-compose.yaml': `services: {main: {${main}}}\n`,
+      'environment/app/Dockerfile': dockerfile,
+    });
+  assert.equal(composed('build: ./app'), undefined);
+  assert.equal(composed('build: ./app', 'FROM debian\n'), 'root');
+  assert.equal(composed('build: {dockerfile_inline: "FROM debian\\nUSER 1000\\n"}'), undefined);
+  assert.equal(composed(`build: ./app, user: "\${UID}:0"`, 'FROM debian\n'), undefined);
+  assert.equal(composed('build: ./app, user: 0'), 'root');
 });
 
 it('leaves all else as it was', () => {
