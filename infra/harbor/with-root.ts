@@ -10,8 +10,9 @@ import { parseTaskToml, parseToml } from './task-toml.ts';
 const file = 'task.toml';
 
 /**
- * Returns the files of a task whose agent is root, as in Harbor, unless the task names another account: in its `task.toml`, in its
- * compose file, or by the last `USER` of its Dockerfile. Throws MalformedTask and UnsupportedTask for files that no task may have.
+ * Returns the files of a task whose agent is root, as in Harbor, unless the task names another account: in its `task.toml`, for all
+ * or for a single step, in its compose file, or by the last `USER` of its Dockerfile. Throws MalformedTask and UnsupportedTask for
+ * files that no task may have.
  */
 export function withRoot(tree: FileTree): FileTree {
   const entry = tree.get(file);
@@ -21,7 +22,8 @@ export function withRoot(tree: FileTree): FileTree {
   const environment = subtree(tree, 'environment/');
   const { main } = readComposeFile(environment, parsed);
   const ofImage = main.user ?? lastUser(dockerfileSource({ environment, main }) ?? '');
-  if (parsed.agent.user !== undefined || (ofImage !== null && !isRoot(ofImage.split(':')[0]))) return tree;
+  const others = [ofImage?.split(':')[0], ...parsed.steps.map((step) => step.agent.user)];
+  if (parsed.agent.user !== undefined || others.some((user) => user !== undefined && !isRoot(user))) return tree;
   const toml = parseToml(written);
   if (!isRecord(toml)) return tree;
   const agent = isRecord(toml.agent) ? toml.agent : {};
@@ -29,8 +31,8 @@ export function withRoot(tree: FileTree): FileTree {
   return new Map([...tree, [file, { ...entry, bytes: Buffer.from(text) }]]);
 }
 
-/** The account of the commands in the image of a Dockerfile; null where its last stage names none. */
-function lastUser(dockerfile: string): string | null {
+/** The account of the commands in the image of a Dockerfile; undefined where its last stage names none. */
+function lastUser(dockerfile: string): string | undefined {
   const last = instructions(dockerfile).findLast(({ keyword }) => keyword === 'USER' || keyword === 'FROM');
-  return last?.keyword === 'USER' ? last.rest : null;
+  return last?.keyword === 'USER' ? last.rest : undefined;
 }

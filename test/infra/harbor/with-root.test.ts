@@ -40,6 +40,17 @@ it('leaves the account that the compose file or the Dockerfile of its build name
   assert.equal(composed('build: ./app, user: 0'), 'root');
 });
 
+it('makes the agents of all steps root, unless one of them has another account', () => {
+  const stepped = (...users: readonly string[]) =>
+    userOf(
+      `${named}${users.map((user, index) => `[[steps]]\nname = "s${index}"\nagent = { ${user} }\n`).join('')}`,
+      undefined,
+      { 'steps/s0/instruction.md': 'Do it.', 'steps/s1/instruction.md': 'Do more.' },
+    );
+  assert.equal(stepped('', 'user = "root"'), 'root');
+  assert.equal(stepped('', 'user = "app"'), undefined);
+});
+
 it('leaves all else as it was', () => {
   const toml = `schema_version = "1.4"
 artifacts = ["/out", { source = "/logs/x" }]
