@@ -17,7 +17,10 @@ export type FinishedRef = z.output<typeof finishedRef>;
 const askedAtOnce = 50;
 
 /** Lists the rollouts that an input names and that have a result, as the server lists them: the newest first. */
-export async function* listFinished(client: Client, { run, rollouts }: RegradeInput): AsyncIterable<FinishedRef> {
+export async function* listFinished(
+  client: Client,
+  { run, rollouts }: Pick<RegradeInput, 'run' | 'rollouts'>,
+): AsyncIterable<FinishedRef> {
   if (rollouts !== undefined) {
     for (const id of rollouts) yield await finishedNamed(client, id);
     return;
@@ -36,6 +39,12 @@ export async function* listFinished(client: Client, { run, rollouts }: RegradeIn
       `run: expected a run with rollouts that have ended, got ${run ?? 'none'}; \`temper status\` lists the runs`,
     );
   }
+}
+
+/** Throws `InvalidInput` if a regrade has no rollouts to grade, or if one of those that it names has no result. */
+export async function requireFinished(client: Client, input: Pick<RegradeInput, 'run' | 'rollouts'>): Promise<void> {
+  // Of a run, the first rollout suffices; rollouts that are named are all looked up.
+  for await (const _ of listFinished(client, input)) if (input.rollouts === undefined) return;
 }
 
 /** Divides a list into parts of a size; the last one may be shorter. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { WorkflowNotFoundError } from '@temporalio/client';
 import { regradeStatusQuery } from '../../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../../workflows/contracts/queues.ts';
 import { cliOn } from '../../helpers/cli.ts';
@@ -59,6 +60,20 @@ describe('temper regrade', () => {
   it('refuses an invalid input before anything starts', async () => {
     const none = await temper.run('regrade');
     assert.deepEqual([none.code, /expected run, rollouts or grader/.test(none.stderr)], [2, true], none.stderr);
+  });
+
+  it('refuses rollouts and runs that the server does not know before anything starts', async () => {
+    const unknown = await temper.run('regrade', 'rollout/nope', '--id', 'of-nothing');
+    const other = await temper.run('regrade', 'sweep', '--id', 'of-nothing');
+    const run = await temper.run('regrade', '--run', 'nope', '--id', 'of-nothing');
+    assert.deepEqual([unknown.code, other.code, run.code], [2, 2, 2], unknown.stderr + other.stderr + run.stderr);
+    assert.match(
+      unknown.stderr,
+      /expected workflow ids of rollouts, got rollout\/nope, which this server does not know/,
+    );
+    assert.match(other.stderr, /expected workflow ids of rollouts, got sweep, which is a evaluationSweep/);
+    assert.match(run.stderr, /expected a run with rollouts that have ended, got nope; `temper status` lists the runs/);
+    await assert.rejects(stack.server.client.workflow.getHandle('of-nothing').describe(), WorkflowNotFoundError);
   });
 
   it('is cancelled by Ctrl-C and then prints what has ended', async () => {

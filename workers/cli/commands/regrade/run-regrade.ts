@@ -31,12 +31,16 @@ export async function runRegrade(rollouts: readonly string[], options: RegradeOp
   const request = requestOf(rollouts, options);
   const prices = await readPrices((await runningConfigOf(options)).prices);
   const { startRegrade } = await import('../../follow/start-workflow.ts');
+  const { requireFinished } = await import('../../../../activities/control/regrades/list-finished.ts');
   await startAndFollow(options, {
     noun: 'regrade',
     prefix: 'regrade',
     children: 'evaluations',
     cleanedUp: 'its sandboxes are removed',
     async start(stack, id) {
+      await requireFinished(stack.client, request).catch((error: unknown) => {
+        throw asUsageError(error);
+      });
       const { tasks } = options;
       const packed = tasks === undefined ? {} : { tasks: await packTasks(tasks, stack) };
       return startRegrade(stack.client, id, { ...request, ...packed });
