@@ -21,8 +21,17 @@ export const checkHosts: RunChecks = async function* (config) {
   }
 };
 
-function hostCheck({ name, state, taken, capacity, version, renewedAt }: HostRow): Check {
-  const found = `${name}: ${state}, ${taken} of ${capacity} slots taken, ${version}, last sign of life ${ago(renewedAt)}`;
+function hostCheck({ name, state, lost, taken, capacity, version, renewedAt }: HostRow): Check {
+  const life = `${version}, last sign of life ${ago(renewedAt)}`;
+  if (lost !== null) {
+    const found = `${name}: ${state}, ${lost.reason} (since ${lost.since}), ${life}`;
+    return warn(
+      'host',
+      found,
+      `start it again, and it begins afresh; if rollouts still wait for it, \`temper host forget ${name}\` tells them`,
+    );
+  }
+  const found = `${name}: ${state}, ${taken} of ${capacity} slots taken, ${life}`;
   if (state !== 'silent') return ok('host', found);
   return warn('host', found, `start it again, or run \`temper host forget ${name}\` if it is gone`);
 }
