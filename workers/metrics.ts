@@ -1,8 +1,10 @@
 import type { TelemetryOptions } from '@temporalio/worker';
+import type { Logger } from 'pino';
 import type { Config, WorkerKind } from '../infra/settings/config.ts';
 import { isLoopback } from '../infra/settings/listen.ts';
 import { serveGuardedMetrics } from '../infra/temporal/guarded-metrics.ts';
 import { freePort } from '../infra/temporal/ports.ts';
+import { watchListenTls } from './watch-listen-tls.ts';
 
 /** The metrics of a worker process. */
 export interface ProcessMetrics {
@@ -15,7 +17,7 @@ export interface ProcessMetrics {
  * Serves the metrics of a process at its port. The SDK's exporter has neither TLS nor a token, so that it listens on the
  * loopback address alone. Throws if the metrics are to be served to a network without a certificate and a token.
  */
-export async function openMetrics(config: Config, part: WorkerKind): Promise<ProcessMetrics> {
+export async function openMetrics(config: Config, part: WorkerKind, log: Logger): Promise<ProcessMetrics> {
   const { metricsPorts, metricsListen: listen } = config;
   if (metricsPorts === null) return { telemetry: {}, close: async () => {} };
   const port = metricsPorts[part];
@@ -32,8 +34,16 @@ export async function openMetrics(config: Config, part: WorkerKind): Promise<Pro
   }
   const exporter = `127.0.0.1:${await freePort()}`;
   const tls = await listenTls();
-  const { close } = await serveGuardedMetrics({ from: `http://${exporter}`, listen, port, tls, token });
-  return { telemetry: exporterAt(exporter), close };
+  const { serveTls, close } = await serveGuardedMetrics({ from: `http://${exporter}`, listen, port, tls, token });
+  const closing = new AbortController();
+  void watchListenTls({ read: listenTls, served: tls, serve: serveTls, log }, closing.signal);
+  return {
+    telemetry: exporterAt(exporter),
+    close() {
+      closing.abort();
+      return close();
+    },
+  };
 }
 
 const exporterAt = (bindAddress: string): TelemetryOptions => ({ metrics: { prometheus: { bindAddress } } });

@@ -4,19 +4,24 @@ import type { Config } from '../infra/settings/config.ts';
 import { isLoopback } from '../infra/settings/listen.ts';
 import { createLog } from './log.ts';
 import { reportStateOnSignal } from './report-state.ts';
+import { watchListenTls } from './watch-listen-tls.ts';
 
 /** Runs the embedded policy server, which is both engine and trainer. */
 export async function runPolicy(config: Config, signal: AbortSignal): Promise<void> {
   const log = createLog(config, 'policy');
+  const access = await accessOf(config);
   const server = await startPolicyServer({
     port: config.policyPort,
     listen: config.listen,
-    ...(await accessOf(config)),
+    ...access,
     modelDir: config.modelDir,
     root: config.paths.policy,
     modelName: config.pool.model,
   });
   reportStateOnSignal(log, signal);
+  if (access.tls !== undefined && config.listenTls !== null) {
+    void watchListenTls({ read: config.listenTls, served: access.tls, serve: server.serveTls, log }, signal);
+  }
   log.info({ url: server.url }, 'policy server started');
   const crashed = await Promise.race([server.crashed, signal.aborted ? null : once(signal, 'abort').then(() => null)]);
   await server.close();

@@ -52,7 +52,7 @@ export async function runWorkers(
   make: (process: WorkerProcess) => Promise<readonly WorkerOptions[]>,
 ): Promise<void> {
   const log = createLog(config, part);
-  const metrics = await openMetrics(config, part);
+  const metrics = await openMetrics(config, part, log);
   Runtime.install({ shutdownSignals: [], logger: temporalLogger(log), telemetryOptions: metrics.telemetry });
   const target = temporalTarget(config);
   const { connection, client, close } = await connectWorker(target);

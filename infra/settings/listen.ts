@@ -32,7 +32,7 @@ export const listenVariables = {
   ),
   TEMPER_LISTEN_CERT: setting(
     text().optional(),
-    "file with the certificate of what listens beyond the loopback address, with its chain, as PEM. It must have the names and addresses by which clients connect, that of `TEMPER_ENGINE_URLS` of this machine's own processes included. Processes trust an authority of your own by Node's `NODE_EXTRA_CA_CERTS`",
+    "file with the certificate of what listens beyond the loopback address, with its chain, as PEM. It must have the names and addresses by which clients connect, that of `TEMPER_ENGINE_URLS` of this machine's own processes included. Processes trust an authority of your own by Node's `NODE_EXTRA_CA_CERTS`. A renewed certificate is served without a restart",
     'none',
   ),
   TEMPER_LISTEN_KEY: setting(

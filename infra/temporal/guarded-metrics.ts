@@ -22,10 +22,15 @@ const path = '/metrics';
 const maxConnections = 64;
 const timeoutMs = 10_000;
 
+export interface GuardedMetrics {
+  readonly url: string;
+  /** Serves another certificate to new connections. Throws if it cannot be served. */
+  serveTls(tls: ServerTls): void;
+  close(): Promise<void>;
+}
+
 /** Serves the metrics of this process by TLS to those with the token, from an exporter on the loopback address. */
-export async function serveGuardedMetrics(
-  options: GuardedMetricsOptions,
-): Promise<{ readonly url: string; close(): Promise<void> }> {
+export async function serveGuardedMetrics(options: GuardedMetricsOptions): Promise<GuardedMetrics> {
   const { listen, port, tls } = options;
   const server = createServer(tls, (request, response) => void answer(request, response, options));
   server.maxConnections = maxConnections;
@@ -42,6 +47,7 @@ export async function serveGuardedMetrics(
   server.unref();
   return {
     url: `https://${listen}:${(server.address() as AddressInfo).port}${path}`,
+    serveTls: (renewed) => server.setSecureContext(renewed),
     async close() {
       server.closeAllConnections();
       server.close();

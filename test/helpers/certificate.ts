@@ -1,8 +1,11 @@
 import { execFile } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { connect } from 'node:tls';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
@@ -20,5 +23,19 @@ export async function createCertificate(...names: readonly string[]) {
     return { cert: await read('cert.pem'), key: await read('key.pem') };
   } finally {
     await rm(directory, { recursive: true, force: true });
+  }
+}
+
+export const fingerprintOf = (cert: string): string => new X509Certificate(cert).fingerprint256;
+
+/** Returns the fingerprint of the certificate that the server of an address shows to a new connection. */
+export async function certificateAt(url: string): Promise<string> {
+  const { hostname: host, port } = new URL(url);
+  const socket = connect({ host, port: Number(port), rejectUnauthorized: false });
+  try {
+    await once(socket, 'secureConnect');
+    return socket.getPeerCertificate().fingerprint256;
+  } finally {
+    socket.destroy();
   }
 }

@@ -5,7 +5,7 @@ import { type AddressInfo, Server } from 'node:net';
 import { describe, it } from 'node:test';
 import { Agent, request } from 'undici';
 import { serveGuardedMetrics } from '../../../infra/temporal/guarded-metrics.ts';
-import { createCertificate } from '../../helpers/certificate.ts';
+import { certificateAt, createCertificate, fingerprintOf } from '../../helpers/certificate.ts';
 
 const listen = '127.0.0.1';
 const token = 'token-of-prometheus';
@@ -38,6 +38,17 @@ describe('guarded metrics', () => {
     exporter.close();
     await once(exporter, 'close');
     assert.equal((await ask(`Bearer ${token}`))[0], 502);
+  });
+
+  it('are served with a renewed certificate to new connections', async (t) => {
+    const [first, second] = [await createCertificate(listen), await createCertificate(listen)];
+    const { url, serveTls, close } = await serveGuardedMetrics({ from: '', listen, port: 0, tls: first, token });
+    t.after(close);
+    assert.equal(await certificateAt(url), fingerprintOf(first.cert));
+    serveTls(second);
+    assert.equal(await certificateAt(url), fingerprintOf(second.cert));
+    assert.throws(() => serveTls({ ...first, key: second.key }));
+    assert.equal(await certificateAt(url), fingerprintOf(second.cert));
   });
 
   it('do not end the process if connections cannot be accepted for a while', async (t) => {

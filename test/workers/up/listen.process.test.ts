@@ -9,8 +9,9 @@ import { type Config, readConfig } from '../../../infra/settings/config.ts';
 import { freePort, isPortFree } from '../../../infra/temporal/ports.ts';
 import { withFreePorts } from '../../../workers/up/ports.ts';
 import { startStack } from '../../../workers/up/start-stack.ts';
-import { createCertificate } from '../../helpers/certificate.ts';
+import { certificateAt, createCertificate, fingerprintOf } from '../../helpers/certificate.ts';
 import { repositoryRoot } from '../../helpers/sources.ts';
+import { until } from '../../helpers/until.ts';
 
 const everywhere = '0.0.0.0';
 const keys = {
@@ -34,19 +35,24 @@ const client = `
 
 describe('a stack that listens on a network', () => {
   let config: Config;
-  before(async () => {
-    const home = await mkdtemp(join(tmpdir(), 'temper-listen-'));
+  let files: { readonly TEMPER_LISTEN_CERT: string; readonly TEMPER_LISTEN_KEY: string };
+  const renew = async (): Promise<string> => {
     const { cert, key } = await createCertificate('127.0.0.1');
-    const files = { TEMPER_LISTEN_CERT: join(home, 'tls.crt'), TEMPER_LISTEN_KEY: join(home, 'tls.key') };
     await writeFile(files.TEMPER_LISTEN_CERT, cert);
     await writeFile(files.TEMPER_LISTEN_KEY, key, { mode: 0o600 });
+    return fingerprintOf(cert);
+  };
+  before(async () => {
+    const home = await mkdtemp(join(tmpdir(), 'temper-listen-'));
+    files = { TEMPER_LISTEN_CERT: join(home, 'tls.crt'), TEMPER_LISTEN_KEY: join(home, 'tls.key') };
+    await renew();
     const env = { ...withoutTemporal(), ...keys, ...files, TEMPER_HOME: home, TEMPER_LISTEN: everywhere };
     const metrics = { TEMPER_METRICS_LISTEN: everywhere, TEMPER_METRICS_PORT: String(await threeFreePorts()) };
     config = await withFreePorts(readConfig({ ...env, ...metrics, NODE_EXTRA_CA_CERTS: files.TEMPER_LISTEN_CERT }));
   });
   after(() => rm(config.home, { recursive: true, force: true }));
 
-  it('serves policy and metrics by TLS alone, to clients that trust its certificate and have its keys', async () => {
+  it('serves policy and metrics by TLS alone, to clients that trust its certificate and have its keys, and a renewed one later', async () => {
     const stack = await startStack({ config, parts: ['temporal', 'policy', 'control'] }, new AbortController().signal);
     try {
       const metrics = `https://127.0.0.1:${config.metricsPorts?.control}/metrics`;
@@ -58,6 +64,8 @@ describe('a stack that listens on a network', () => {
       assert.equal(await ask({ NODE_EXTRA_CA_CERTS: config.env.NODE_EXTRA_CA_CERTS }), '200 true');
       await assert.rejects(ask({}), /self-signed certificate/);
       await assert.rejects(fetch(`${config.policyUrl.replace('https', 'http')}/health`));
+      const renewed = await renew();
+      for (const url of [config.policyUrl, metrics]) await until(async () => (await certificateAt(url)) === renewed);
     } finally {
       await stack.close();
     }

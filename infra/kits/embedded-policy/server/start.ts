@@ -23,6 +23,12 @@ import { openPinnedVersions } from './vllm/pinned-versions.ts';
 import { createVllmRoutes } from './vllm/routes.ts';
 import { loadInto, restorePublished } from './weights.ts';
 
+/** Certificate and key as PEM. */
+export interface PolicyTls {
+  readonly cert: string;
+  readonly key: string;
+}
+
 export interface PolicyServerOptions {
   /** 0 for any free port. */
   readonly port: number;
@@ -31,7 +37,7 @@ export interface PolicyServerOptions {
   /** The keys that requests must have; they need none by default. */
   readonly keys?: PolicyKeys | undefined;
   /** Certificate and key as PEM; plain HTTP by default. */
-  readonly tls?: { readonly cert: string; readonly key: string } | undefined;
+  readonly tls?: PolicyTls | undefined;
   readonly modelDir: string;
   /** Directory of everything that the server stores: see directories.ts. */
   readonly root: string;
@@ -45,6 +51,8 @@ export interface PolicyServer {
   readonly url: string;
   /** Resolves when a thread has died. The process should then end; a new one serves the last published version. */
   readonly crashed: Promise<PolicyError>;
+  /** Serves another certificate to new connections. Throws if it cannot be served, or if the server speaks plain HTTP. */
+  serveTls(tls: PolicyTls): void;
   close(): Promise<void>;
 }
 
@@ -102,13 +110,14 @@ export async function startPolicyServer(options: PolicyServerOptions): Promise<P
     await Promise.all([core.close(), samplers.close(), pinned.close(), policies.close()]);
     await received.close();
   };
-  const { url, stop } = await listen(app, options).catch(async (error: unknown) => {
+  const { url, serveTls, stop } = await listen(app, options).catch(async (error: unknown) => {
     await release();
     throw error;
   });
   return {
     url,
     crashed: core.crashed,
+    serveTls,
     async close() {
       await stop();
       await release();
@@ -170,7 +179,7 @@ const listenAdvice: Readonly<Record<string, string>> = {
 async function listen(
   app: Hono,
   { port, listen: hostname = '127.0.0.1', tls }: Pick<PolicyServerOptions, 'port' | 'listen' | 'tls'>,
-): Promise<{ readonly url: string; stop(): Promise<void> }> {
+): Promise<Pick<PolicyServer, 'url' | 'serveTls'> & { stop(): Promise<void> }> {
   const { promise, resolve: ready, reject } = Promise.withResolvers<AddressInfo>();
   const base = { fetch: app.fetch, port, hostname };
   const server = serve(
@@ -186,6 +195,11 @@ async function listen(
   const address = await promise;
   return {
     url: `${tls === undefined ? 'http' : 'https'}://${hostname}:${address.port}`,
+    serveTls(renewed) {
+      if (!('setSecureContext' in server))
+        throw new Error('policy server: it speaks plain HTTP, without a certificate');
+      server.setSecureContext(renewed);
+    },
     stop: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
