@@ -5,12 +5,11 @@ import { type HarborTask, imagesOf, ofStep } from '../harbor/harbor-task.ts';
 import { type HostVariables, neededVariables } from '../harbor/host-variables.ts';
 import { mostCpusOf } from '../sandbox/needs.ts';
 import type { FoundTask } from './find-task.ts';
-import { gradings, mostMemoryOf, type Need, type NeedName, needs } from './task-needs.ts';
+import { gradings, mostMemoryOf, type Need, type NeedName, type NeedyHost, needs } from './task-needs.ts';
 
 /** The host on which the tasks are to run. */
-export interface CheckedHost {
+export interface CheckedHost extends NeedyHost {
   readonly cpus: number;
-  readonly memoryMb: number;
   /** The network that its operator allows to tasks. */
   readonly network: NetworkMode;
   /** The variables of its environment that tasks may have. */
@@ -152,13 +151,15 @@ export function createSetChecker(host: CheckedHost): SetChecker {
       ungranted,
       settings: mostFirst([...settings].map(([setting, group]) => ({ setting, ...group }))),
       graded: mostFirst([...graded].map(([sandbox, group]) => ({ sandbox, what: gradings[sandbox], ...group }))),
-      needs: mostFirst([...needed].map(needyOf)),
+      needs: mostFirst([...needed].map((one) => needyOf(one, host))),
     }),
   };
 }
 
-function needyOf([need, { count, example, place }]: readonly [NeedName, Group]): NeedyTasks {
-  return { need, count, what: needs[need].what, example, ...(place !== undefined && { place }) };
+function needyOf([need, { count, example, place }]: readonly [NeedName, Group], host: CheckedHost): NeedyTasks {
+  const { what }: Need = needs[need];
+  const said = typeof what === 'string' ? what : what(host);
+  return { need, count, what: said, example, ...(place !== undefined && { place }) };
 }
 
 const mostFirst = <Counted extends { readonly count: number }>(all: readonly Counted[]): readonly Counted[] =>

@@ -9,10 +9,17 @@ import { imagesBeside } from '../sandbox/service.ts';
 import { generatedImage } from './generated/generate.ts';
 import { lacksTmux } from './lacks-tmux.ts';
 
+/** The facts of a host on which some needs depend. */
+export interface NeedyHost {
+  readonly memoryMb: number;
+  /** The fate of tasks that need an image, where the sandboxes of the settings have none; null where they have. */
+  readonly withoutImages: string | null;
+}
+
 export interface Need {
   /** The meaning of the need for the user who runs the task. */
-  readonly what: string;
-  readonly isNeeded: (task: HarborTask, host: { readonly memoryMb: number }) => boolean;
+  readonly what: string | ((host: NeedyHost) => string);
+  readonly isNeeded: (task: HarborTask, host: NeedyHost) => boolean;
   /** Returns where a task shows the need, for one that is an example of it. */
   readonly place?: (task: HarborTask) => string | null;
 }
@@ -34,6 +41,11 @@ export const needs = {
   container: {
     what: 'their files are in an image: Docker, Kubernetes or E2B',
     isNeeded: ({ workspace }) => workspace.size === 0,
+  },
+  'sandboxes with images': {
+    what: ({ withoutImages }: NeedyHost) => withoutImages ?? 'Docker, Kubernetes or E2B',
+    isNeeded: ({ workspace, build, beside, testImage }, { withoutImages }) =>
+      withoutImages !== null && (workspace.size === 0 || build !== null || beside !== null || testImage !== null),
   },
   'a workdir for the tests': {
     what: 'their tests write in it: any sandbox but a local one of root',

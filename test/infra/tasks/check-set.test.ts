@@ -8,13 +8,8 @@ import { createDataSetFixture, type DataSetFixture, sweRow } from '../../helpers
 import { terminalBench } from '../../helpers/tasks/terminal-bench-task.ts';
 
 async function checked({ tasks }: DataSetFixture, set: string): Promise<SetCheck> {
-  const checker = createSetChecker({
-    cpus: 8,
-    memoryMb: 8192,
-    network: 'none',
-    variables: { GIVEN: '1' },
-    hasOwnTools: false,
-  });
+  const given = { variables: { GIVEN: '1' }, hasOwnTools: false, withoutImages: null } as const;
+  const checker = createSetChecker({ cpus: 8, memoryMb: 8192, network: 'none', ...given });
   for await (const found of tasks.scan(set)) await checker.add(found);
   return checker.result();
 }

@@ -45,6 +45,24 @@ it('check prints why tasks of a set are refused, and fails', async () => {
   assert.match(stderr, /1 task of .* cannot be used/);
 });
 
+it('check says that no sandbox here has the images which tasks need, and does not fail for it', async () => {
+  const imagesOf = async (variables: NodeJS.ProcessEnv) => {
+    const { code, stdout, stderr } = await temperWith(variables, 'check', 'swe-bench:./fine.jsonl', '--json');
+    const { needs } = JSON.parse(stdout) as {
+      readonly needs: readonly { readonly need: string; readonly what: string }[];
+    };
+    return [code, needs.find(({ need }) => need === 'sandboxes with images')?.what ?? stderr] as const;
+  };
+  const [local, why] = await imagesOf({ TEMPER_SANDBOX: 'local' });
+  assert.deepEqual([local, /TEMPER_SANDBOX is local/.test(why)], [0, true], why);
+  const [away, without] = await imagesOf({ DOCKER_HOST: 'unix:///nonexistent/docker.sock' });
+  assert.deepEqual(
+    [away, /Docker is not ready: expected the Docker daemon to answer/.test(without)],
+    [0, true],
+    without,
+  );
+});
+
 it('check reads a plain directory of terminal-bench tasks as such', async () => {
   for (const [path, text] of Object.entries(terminalBench)) await fixture.write(`tb/one/${path}`, text);
   const { stdout, stderr } = await temper('check', './tb', '--json');
@@ -97,9 +115,11 @@ interface Run {
   readonly stderr: string;
 }
 
-function temper(...args: readonly string[]): Promise<Run> {
+const temper = (...args: readonly string[]): Promise<Run> => temperWith({}, ...args);
+
+function temperWith(variables: NodeJS.ProcessEnv, ...args: readonly string[]): Promise<Run> {
   const home = join(fixture.root, '../home');
-  const env = { ...process.env, TEMPER_HOME: home, XDG_CACHE_HOME: join(home, 'cache') };
+  const env = { ...process.env, TEMPER_HOME: home, XDG_CACHE_HOME: join(home, 'cache'), ...variables };
   return new Promise((resolve) =>
     execFile(process.execPath, [program, 'tasks', ...args], { cwd: fixture.root, env }, (error, stdout, stderr) =>
       resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),

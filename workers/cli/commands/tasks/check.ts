@@ -1,8 +1,11 @@
 import { cpus, totalmem } from 'node:os';
 import type { Command } from 'commander';
+import type { Config } from '../../../../infra/settings/config.ts';
 import type { SetCheck } from '../../../../infra/tasks/check-set.ts';
+import { errorMessage } from '../../../../workflows/contracts/error-message.ts';
 import { type HomeOption, runningConfigOf, stackCommand } from '../../stack/command.ts';
 import { Unsuccessful } from '../../text/errors.ts';
+import { withoutImages } from '../../text/local-images.ts';
 import { counted, countedList, live, print, printJson } from '../../text/output.ts';
 
 interface CheckOptions extends HomeOption {
@@ -12,6 +15,8 @@ interface CheckOptions extends HomeOption {
 
 /** Tasks that are read at once: reading a task waits for the disk. */
 const readAtOnce = 8;
+/** The time in which Docker must answer. */
+const dockerTimeoutMs = 10_000;
 /** The longest values that are shown; `--json` has all of them. */
 const longestValues = 300;
 
@@ -41,6 +46,7 @@ async function check(named: string, options: CheckOptions): Promise<void> {
     network: config.network,
     variables: config.taskVariables,
     hasOwnTools: config.tools.length > 0,
+    withoutImages: withoutImages(config.sandbox, await dockerProblem(config)),
   });
   let read = 0;
   await forEachConcurrently(
@@ -59,6 +65,20 @@ async function check(named: string, options: CheckOptions): Promise<void> {
   else print(textOf(result));
   const refused = result.tasks - result.usable;
   if (refused > 0) throw new Unsuccessful(`${counted(refused, 'task')} of ${address} cannot be used`);
+}
+
+/** Returns the reason why Docker cannot be used on this host; null if it can, or if the settings choose another kind. */
+async function dockerProblem({ sandbox, docker: { runtime } }: Config): Promise<string | null> {
+  if (sandbox !== 'auto' && sandbox !== 'docker') return null;
+  const { default: Docker } = await import('dockerode');
+  const { createDockerProvider } = await import('../../../../infra/sandbox/docker/provider.ts');
+  try {
+    const docker = new Docker({ timeout: dockerTimeoutMs });
+    const { ready, summary } = await createDockerProvider({ stack: 'check', runtime, docker }).describe();
+    return ready ? null : summary;
+  } catch (error) {
+    return errorMessage(error);
+  }
 }
 
 function textOf({ tasks, usable, ungranted, images, largest, refused, settings, graded, needs }: SetCheck): string {
