@@ -2,31 +2,64 @@ import { z } from 'zod';
 import { weightedReward } from '../../../workflows/algorithms/weighted-reward.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { isRecord } from '../../is-record.ts';
-import { FileRefused } from '../../sandbox/failure.ts';
+import { FileRefused, isFileRefused } from '../../sandbox/failure.ts';
+import type { FileTree } from '../../sandbox/file-tree.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
+import type { GradedTask } from '../task.ts';
 
-type Weights = Readonly<Record<string, number>>;
+type RewardFile = 'reward.txt' | 'reward.json';
 
 const rewardBytes = 64 * 1024;
 
-/** Reads the reward that the tests wrote; null if there is none. Throws InvalidReward. */
+/**
+ * Reads the reward that the tests wrote; null if there is none. As in Harbor, a number `reward` in `reward.json` counts before
+ * `reward.txt`, which counts before other numbers in `reward.json`. Where the tests name `reward.txt` alone, it counts first,
+ * because they would not replace a `reward.json` that the code under test has written. Throws InvalidReward.
+ */
 export async function readReward(
   sandbox: Pick<Sandbox, 'readFile'>,
-  weights: Weights | null,
+  { rewardWeights: weights, tests }: Pick<GradedTask, 'rewardWeights' | 'tests'>,
   signal: AbortSignal,
 ): Promise<number | null> {
-  for (const file of ['reward.txt', 'reward.json'] as const) {
-    if (weights !== null && file === 'reward.txt') continue;
-    try {
-      const content = (await sandbox.readFile(`/logs/verifier/${file}`, rewardBytes, signal)).toString('utf8');
-      return weights === null ? parseReward(file, content) : weightedReward(parseScores(content), weights);
-    } catch (error) {
-      if (!(error instanceof FileRefused)) throw error;
-      // Only the code under test can have put a directory, a pipe or a link there: there is no reward.
-      if (error.reason !== 'missing') return null;
-    }
+  const read = (file: RewardFile) => readIfThere(sandbox, file, signal);
+  try {
+    const scores = weights === null && nameTextAlone(tests) ? null : await read('reward.json');
+    if (weights !== null) return scores === null ? null : weightedReward(parseScores(scores), weights);
+    if (scores !== null && hasReward(scores)) return parseReward('reward.json', scores);
+    const text = await read('reward.txt');
+    if (text !== null) return parseReward('reward.txt', text);
+    const other = scores ?? (await read('reward.json'));
+    return other === null ? null : parseReward('reward.json', other);
+  } catch (error) {
+    // Only the code under test can have put a directory, a pipe or a link there: there is no reward.
+    if (error instanceof FileRefused) return null;
+    throw error;
   }
-  return null;
+}
+
+async function readIfThere(
+  sandbox: Pick<Sandbox, 'readFile'>,
+  file: RewardFile,
+  signal: AbortSignal,
+): Promise<string | null> {
+  try {
+    return (await sandbox.readFile(`/logs/verifier/${file}`, rewardBytes, signal)).toString('utf8');
+  } catch (error) {
+    if (isFileRefused(error, 'missing')) return null;
+    throw error;
+  }
+}
+
+/** Whether the files of the tests name `reward.txt`, and none of them `reward.json`. */
+function nameTextAlone(tests: FileTree): boolean {
+  const name = (file: RewardFile): boolean =>
+    [...tests.values()].some(({ bytes }) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).includes(file));
+  return name('reward.txt') && !name('reward.json');
+}
+
+function hasReward(content: string): boolean {
+  const parsed = parseJson(content);
+  return isRecord(parsed) && typeof parsed.reward === 'number';
 }
 
 /**
@@ -34,7 +67,7 @@ export async function readReward(
  * without weights are no reward. Only a finite number in [0, 1] counts, since `nan` must not pass a comparison.
  * Throws InvalidReward.
  */
-export function parseReward(file: 'reward.txt' | 'reward.json', content: string): number {
+export function parseReward(file: RewardFile, content: string): number {
   const text = content.trim();
   const value = file === 'reward.txt' ? Number(text === '' ? Number.NaN : text) : numberIn(text);
   if (Number.isFinite(value) && value >= 0 && value <= 1) return value;

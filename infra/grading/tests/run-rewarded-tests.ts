@@ -36,7 +36,7 @@ export async function runRewardedTests(
   if (status.state === 'running') return { kind: 'timeout', value: null, exitCode: null, log, exposure };
   const ended = { exitCode: status.exitCode, limit: status.limit, log, exposure } as const;
   try {
-    const value = await readReward(sandbox, task.rewardWeights, signal);
+    const value = await readReward(sandbox, task, signal);
     return { kind: value === null ? 'no-reward' : 'graded', value, ...ended };
   } catch (error) {
     if (!(error instanceof TemperFailure) || error.type !== 'InvalidReward') throw error;

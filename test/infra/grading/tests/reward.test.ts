@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { parseReward } from '../../../../infra/grading/tests/reward.ts';
+import { filesOf } from '../../../../infra/exported/task-source.ts';
+import { parseReward, readReward } from '../../../../infra/grading/tests/reward.ts';
+import { FileRefused } from '../../../../infra/sandbox/failure.ts';
 import { failure } from '../../../helpers/tasks/data-set-fixture.ts';
 
 describe('a reward.json', () => {
@@ -18,5 +20,39 @@ describe('a reward.json', () => {
         content,
       );
     }
+  });
+});
+
+describe('a reward in two files', () => {
+  /** The reward that tests of these words have left in these files. */
+  const rewardOf = (script: string, files: Readonly<Record<string, string>>): Promise<number | null> => {
+    const sandbox = {
+      async readFile(path: string) {
+        const content = files[path.replace('/logs/verifier/', '')];
+        if (content === undefined) throw new FileRefused('missing', path, 'no such file');
+        return Buffer.from(content);
+      },
+    };
+    const task = { rewardWeights: null, tests: filesOf({ 'test.sh': script }) };
+    return readReward(sandbox, task, new AbortController().signal);
+  };
+  const both = 'echo 0 >/logs/verifier/reward.txt; python3 /tests/judge.py >/logs/verifier/reward.json';
+
+  it('is the number `reward` of reward.json, as in Harbor', async () => {
+    for (const script of [both, 'judge-of-the-image']) {
+      assert.equal(await rewardOf(script, { 'reward.txt': '0', 'reward.json': '{"reward": 0.75, "style": 1}' }), 0.75);
+    }
+  });
+
+  it('is that of reward.txt, if reward.json has no number `reward`', async () => {
+    for (const content of ['{"cases": 7}', '{"reward": "1"}', '{"reward": true}', '1', 'not JSON']) {
+      assert.equal(await rewardOf(both, { 'reward.txt': '0.5', 'reward.json': content }), 0.5, content);
+    }
+  });
+
+  it('is that of reward.txt, if the tests name no reward.json, which the code under test may have written', async () => {
+    const script = 'echo 0 >/logs/verifier/reward.txt';
+    assert.equal(await rewardOf(script, { 'reward.txt': '0', 'reward.json': '{"reward": 1}' }), 0);
+    assert.equal(await rewardOf(script, { 'reward.json': '{"reward": 1}' }), 1);
   });
 });
