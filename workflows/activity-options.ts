@@ -147,10 +147,13 @@ export const timeouts = {
     retry: retry(12, '200ms', '5s'),
     cancellationType: 'WAIT_CANCELLATION_COMPLETED',
   },
-  /** The attempts at clean-up are bounded, because the reaper comes after it. */
+  /**
+   * The attempts at clean-up are bounded, because the reaper comes after it. One is longer than a busy node of a cluster may
+   * take to remove its Pods (infra/sandbox/kubernetes/await-pod.ts).
+   */
   release: {
     scheduleToStartTimeout: inspectAfter,
-    startToCloseTimeout: '1m',
+    startToCloseTimeout: '6m',
     heartbeatTimeout: '15s',
     retry: retry(20, '200ms', '5s'),
   },

@@ -4,8 +4,10 @@ import { arrivalFailure, lossOf, stillThere, tooLate } from './explain.ts';
 import type { FollowedPod } from './pod-changes.ts';
 import type { PodProgress } from './pod-progress.ts';
 
-/** The time in which a deleted Pod must be gone; a node that does not answer keeps it longer. */
-const goneMs = 60_000;
+/** The time in which a deleted Pod must be gone, or its node show that it removes Pods; one that is lost does neither. */
+const silentMs = 60_000;
+/** The longest time in which a deleted Pod must be gone. A node with hundreds of Pods takes minutes to remove them all at once. */
+const goneMs = 300_000;
 
 /** A Pod whose changes are waited for. */
 export interface AwaitedPod {
@@ -48,15 +50,29 @@ export async function untilRunning(
   }
 }
 
-/** Waits until the deleted Pod of a sandbox is gone. */
-export async function untilGone(awaited: AwaitedPod, sandbox: string): Promise<void> {
-  const deadlineMs = Date.now() + goneMs;
+/** The times at which this process last saw a Pod of a node gone, by the name of the node. */
+export type RemovalTimes = Map<string, number>;
+
+/**
+ * Waits until the deleted Pod of a sandbox is gone, for as long as its node shows that it removes Pods: the Pod changes, or
+ * others of the node are gone.
+ */
+export async function untilGone(awaited: AwaitedPod, sandbox: string, removals: RemovalTimes): Promise<void> {
   const { pod } = awaited;
-  let seen: V1Pod | undefined = pod;
-  while (seen?.metadata?.uid === pod.metadata?.uid) {
-    if (Date.now() > deadlineMs) throw stillThere(sandbox, goneMs / 1000);
-    seen = await nextState(awaited, pod, { deadlineMs });
+  const node = pod.spec?.nodeName ?? '';
+  const beganMs = Date.now();
+  let changedMs = beganMs;
+  let seen: V1Pod = pod;
+  for (;;) {
+    const lastSignMs = Math.max(changedMs, removals.get(node) ?? 0);
+    const deadlineMs = Math.min(beganMs + goneMs, lastSignMs + silentMs);
+    if (Date.now() > deadlineMs) throw stillThere(sandbox, Math.round((Date.now() - beganMs) / 1000));
+    const now = await nextState(awaited, seen, { deadlineMs });
+    if (now === undefined || now.metadata?.uid !== pod.metadata?.uid) break;
+    if (now.metadata?.resourceVersion !== seen.metadata?.resourceVersion) changedMs = Date.now();
+    seen = now;
   }
+  removals.set(node, Date.now());
 }
 
 /** Waits for a change of a Pod, and returns the Pod of its name then. */

@@ -44,7 +44,7 @@ export function justRemoved(name: string): SandboxFailure {
 }
 
 export function stillThere(name: string, waitedSec: number): SandboxFailure {
-  const text = `the Pod of sandbox ${name} was deleted and is still there after ${waitedSec} s: its node may be lost; it is looked at again`;
+  const text = `the Pod of sandbox ${name} was deleted and is still there after ${waitedSec} s: its node may be lost, or too busy; it is looked at again`;
   return new SandboxFailure('SandboxUnavailable', text);
 }
 

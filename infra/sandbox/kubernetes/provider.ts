@@ -14,7 +14,7 @@ import type {
 import { createReports } from '../shell/reports.ts';
 import { createShellSandbox } from '../shell/sandbox.ts';
 import { apiStatus, callApi, orIfMissing, unmade } from './answers.ts';
-import { type AwaitedPod, untilGone, untilRunning } from './await-pod.ts';
+import { type AwaitedPod, type RemovalTimes, untilGone, untilRunning } from './await-pod.ts';
 import { createCarriedChanges } from './carried-changes.ts';
 import { type Cluster, openCluster } from './client.ts';
 import { type Connections, createConnections } from './connections.ts';
@@ -65,6 +65,7 @@ class KubernetesProvider implements SandboxProvider {
   readonly #blocked = new Map<string, SandboxFailure>();
   /** The images' content that nodes have reported, by name. */
   readonly #contents = new Map<string, string>();
+  readonly #removals: RemovalTimes = new Map();
   #cluster: Promise<Cluster> | undefined;
   #preparing: Promise<void> | undefined;
 
@@ -118,7 +119,7 @@ class KubernetesProvider implements SandboxProvider {
     const body = { preconditions: { uid } };
     try {
       await callApi(namespace, () => core.deleteNamespacedPod({ namespace, name: podName(name), body }));
-      await untilGone(this.#awaited(name, pod, followed), name);
+      await untilGone(this.#awaited(name, pod, followed), name, this.#removals);
     } catch (error) {
       // It is gone, or another Pod has the name by now.
       if (apiStatus(error) !== 404 && apiStatus(error) !== 409) throw error;
