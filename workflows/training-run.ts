@@ -70,7 +70,7 @@ function handleMessages({ tally, view }: Run): void {
   };
   setHandler(groupDoneSignal, groupDone, { description: 'sent by the groups of this run, not by hand' });
   handleBudget(tally, view.show);
-  handlePause(tally, { what: 'group and no step', changed: view.show });
+  handlePause(tally, { what: 'group and no step', changed: view.show, onResume: tally.staleWatch.forget });
 }
 
 async function prepare({ input, tally, view }: Run): Promise<void> {
@@ -99,12 +99,20 @@ async function trainUntilDone(run: Run): Promise<void> {
     if (tally.pausedBecause === null) {
       const plan = stepper.running ? null : tally.takeForStep();
       if (plan !== null) stepper.start(plan);
-      await admit(run);
+      pauseIfStale(tally);
     }
+    if (tally.pausedBecause === null) await admit(run);
     // Groups that end untrainable during admission free slots without changing the signature; the loop then runs once more.
     if (signature(run) !== seen || tally.groupsStarted > groupsStarted) continue;
     await untilChanged(run);
   }
+}
+
+/** Pauses a run that drops one group after another as too stale. While a step is made, it learns. */
+function pauseIfStale(tally: RunTally): void {
+  const reason = tally.inStep > 0 ? null : tally.staleWatch.reasonToPause(tally.policyVersion);
+  // Runs of 0.4.0 continued.
+  if (reason !== null && patched('pause-at-stale-groups')) tally.pausedBecause = reason;
 }
 
 /** Waits until something changes. After an idle minute, reconciles silent groups with the server and restores engine weights. */

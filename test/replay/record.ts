@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { ApplicationFailure } from '@temporalio/activity';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { groupId, rolloutId, stepId, sweepWindowId } from '../../workflows/contracts/ids.ts';
-import { runStatusQuery, setBudgetUpdate } from '../../workflows/contracts/messages.ts';
+import { resumeSignal, runStatusQuery, setBudgetUpdate } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RegradeRequest } from '../../workflows/contracts/regrade.ts';
 import type { RolloutRequest } from '../../workflows/contracts/rollout.ts';
@@ -40,6 +40,7 @@ try {
   await stack.close();
 }
 await recordSweepInWindows();
+await recordStaleRun();
 
 async function recordRun(): Promise<void> {
   const request: RunRequest = { steps: 3, groupsPerStep: 2, rolloutsPerGroup: 2 };
@@ -172,6 +173,24 @@ async function recordSweepInWindows(): Promise<void> {
     await handle.result();
     await save('evaluation-sweep-windows', 'recorded-windows');
     await save('sweep-window', sweepWindowId('recorded-windows', sweepKey, 0));
+  } finally {
+    await stack.close();
+  }
+}
+
+/** Lets all groups of a run be stale after its first step, also more of them than it takes to pause, and then none. */
+async function recordStaleRun(): Promise<void> {
+  stack = await startScriptedStack({ script: { ...script, version: () => 0 } });
+  try {
+    const request: RunRequest = { steps: 2, groupsPerStep: 1, rolloutsPerGroup: 2, maxStaleness: 0 };
+    const handle = await start('trainingRun', 'recorded-stale', request);
+    for (const stale of [8, 10]) {
+      await until(async () => (await handle.query(runStatusQuery)).groups.stale >= stale);
+      if (stale === 10) stack.script = script;
+      await handle.signal(resumeSignal);
+    }
+    await handle.result();
+    await save('training-run-stale', 'recorded-stale');
   } finally {
     await stack.close();
   }

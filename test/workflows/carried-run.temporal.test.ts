@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { ApplicationFailure } from '@temporalio/common';
-import { runStatusQuery } from '../../workflows/contracts/messages.ts';
+import { resumeSignal, runStatusQuery } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
-import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
+import type { RunRequest, RunState, RunStatus } from '../../workflows/contracts/run.ts';
 import { type ScriptedStack, startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
 import { until } from '../helpers/until.ts';
 
@@ -64,6 +64,36 @@ describe('a trainingRun that continues as new often', () => {
     assert.deepEqual([infra?.rollouts, infra?.promptTokens, infra?.sampledTokens, infra?.unknown], [1, 40, 20, 0]);
     assert.ok((infra?.sandboxSeconds.local ?? 0) > 0 && (status.cost?.trainerSeconds ?? 0) > 0);
     assert.deepEqual([status.budget?.limits, status.budget?.used.tokens], [{ tokens: 1_000 }, 138]);
+  });
+
+  /** Returns the states that the executions of a run began with, newest first. The first execution has none. */
+  async function carriedStates(workflowId: string, runId?: string): Promise<readonly RunState[]> {
+    const { events } = await stack.server.client.workflow.getHandle(workflowId, runId).fetchHistory();
+    const started = events?.[0]?.workflowExecutionStartedEventAttributes;
+    const earlier = started?.continuedExecutionRunId;
+    if (!earlier) return [];
+    const state: RunState = JSON.parse(Buffer.from(started.input?.payloads?.[1]?.data ?? []).toString());
+    return [state, ...(await carriedStates(workflowId, earlier))];
+  }
+
+  it('counts groups that are too stale over its executions, and pauses', async () => {
+    stack.script = { reward: halfOfEach, version: () => 0 };
+    const handle = await start('never-trained', { ...small, groupsPerStep: 1, maxStaleness: 0 });
+    const paused = await until(async () => {
+      const status = await handle.query(runStatusQuery);
+      return status.phase === 'paused' && status;
+    }, 120_000);
+    assert.match(paused.pausedBecause ?? '', /no step was made while 8 groups were too stale/);
+    assert.deepEqual([paused.step, paused.groups.stale], [1, 8]);
+    const counts = (await carriedStates('never-trained')).map(({ staleGroups }) => staleGroups?.count ?? 0);
+    assert.ok(
+      counts.some((count) => count > 0 && count < 8),
+      `expected some of the 8 groups to be carried, got ${counts.join(', ')}`,
+    );
+    stack.script = { reward: halfOfEach };
+    await handle.signal(resumeSignal);
+    const status: RunStatus = await handle.result();
+    assert.deepEqual([status.step, status.groups.trained, status.groups.stale], [3, 3, 8]);
   });
 
   it('keeps the counts of flagged rollouts', async () => {

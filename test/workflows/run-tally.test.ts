@@ -4,8 +4,14 @@ import fc from 'fast-check';
 import { admissible, staleness } from '../../workflows/algorithms/staleness.ts';
 import type { GroupSummary } from '../../workflows/contracts/group.ts';
 import { fates, outcomes, zeroCount } from '../../workflows/contracts/outcome.ts';
-import { type RunInput, runInput, type StepResult } from '../../workflows/contracts/run.ts';
-import { createRunTally } from '../../workflows/run/tally.ts';
+import {
+  type RunInput,
+  type RunRequest,
+  type RunState,
+  runInput,
+  type StepResult,
+} from '../../workflows/contracts/run.ts';
+import { createRunTally, type RunTally } from '../../workflows/run/tally.ts';
 
 const sum = (record: Readonly<Record<string, number>>): number => Object.values(record).reduce((a, b) => a + b, 0);
 
@@ -129,5 +135,105 @@ describe('the tally of a run', () => {
         return run.tally.groups.stale === 0 && run.tally.groups.withheld === 0;
       }),
     );
+  });
+
+  it('makes fewer groups too stale by a step than it keeps in flight, in any order of events', () => {
+    const events = fc.array(fc.constantFrom('newest', 'oldest', 'step', 'carry'), { minLength: 50, maxLength: 400 });
+    fc.assert(
+      fc.property(shape, events, (given, events) => {
+        const pauseAtStaleGroups = (given.maxStaleness + 1) * given.groupsPerStep;
+        const run = createRun(runInput.parse({ ...given, steps: 12, rolloutsPerGroup: 2, pauseAtStaleGroups }));
+        return events.every((one) => {
+          if (one === 'newest') run.arrive(run.tally.inFlight.size - 1, 2);
+          else if (one === 'oldest') run.arrive(0, 2);
+          else run[one as 'step' | 'carry']();
+          return run.tally.inStep > 0 || run.tally.staleWatch.reasonToPause(run.tally.policyVersion) === null;
+        });
+      }),
+    );
+  });
+});
+
+describe('groups that are too stale to train on', () => {
+  const small: RunRequest = { groupsPerStep: 1, rolloutsPerGroup: 2, maxStaleness: 0 };
+  const scored = { ...zeroCount(outcomes), scored: 2 };
+
+  /** Creates the tally of a run after five steps. */
+  function afterSteps(request: RunRequest): RunTally {
+    const input = runInput.parse({ ...small, ...request });
+    return createRunTally(input, { ...createRunTally(input, null).state(), step: 5, policyVersion: 5 });
+  }
+
+  function end(tally: RunTally, version: number, counts = scored): void {
+    tally.arrive({ runKey: '', index: tally.admit(), minVersion: version, outcomes: counts, meanReward: null }, false);
+    tally.takeForStep();
+  }
+
+  const reason = (tally: RunTally): string | null => tally.staleWatch.reasonToPause(tally.policyVersion);
+
+  /** Returns the number of groups of version 2 after which the run has a reason to pause. */
+  function untilReason(tally: RunTally): number {
+    for (let count = 1; count < 1_000; count += 1) {
+      end(tally, 2);
+      if (reason(tally) !== null) return count;
+    }
+    throw new Error('expected a reason to pause after fewer groups than 1,000');
+  }
+
+  it('are a reason to pause after twice as many as the run keeps in flight, and at least 8', () => {
+    assert.equal(untilReason(afterSteps({})), 8);
+    assert.equal(untilReason(afterSteps({ groupsPerStep: 3, onStale: 'withhold' })), 8);
+    assert.equal(untilReason(afterSteps({ groupsPerStep: 8, maxStaleness: 1 })), 32);
+    assert.equal(untilReason(afterSteps({ groupsPerStep: 8, maxStaleness: 1, pauseAtStaleGroups: 3 })), 3);
+  });
+
+  it('are named in the reason with the versions', () => {
+    const tally = afterSteps({ pauseAtStaleGroups: 2 });
+    end(tally, 1);
+    end(tally, 2);
+    assert.match(
+      reason(tally) ?? '',
+      /^no step was made while 2 groups .* \(the last was sampled by version 2, the policy is at 5\); check that .*, then resume$/,
+    );
+  });
+
+  it('are counted beside groups that end as infra, and those that were stopped', () => {
+    const tally = afterSteps({ pauseAtStaleGroups: 3 });
+    end(tally, 2);
+    end(tally, 5, { ...zeroCount(outcomes), infra: 2 });
+    end(tally, 2, { ...zeroCount(outcomes), stale: 2 });
+    assert.equal(reason(tally), null);
+    end(tally, 2);
+    assert.notEqual(reason(tally), null);
+  });
+
+  it('are forgotten after a step', () => {
+    const tally = afterSteps({ pauseAtStaleGroups: 2 });
+    end(tally, 2);
+    end(tally, 5);
+    assert.equal(tally.inStep, 1);
+    const groups = { ...zeroCount(fates), trained: 1 };
+    tally.finishStep({
+      step: 6,
+      batch: null,
+      groups,
+      rollouts: 0,
+      tokens: 0,
+      meanReward: null,
+      staleness: 0,
+      metrics: {},
+    });
+    assert.equal(untilReason(tally), 2);
+  });
+
+  it('are carried on, and counted from 0 in a run that carried none', () => {
+    const tally = afterSteps({ pauseAtStaleGroups: 3 });
+    end(tally, 2);
+    const carried: RunState = JSON.parse(JSON.stringify(tally.state()));
+    const { staleGroups, ...earlier } = carried;
+    assert.deepEqual(staleGroups, { count: 1, lastVersion: 2 });
+    const input = runInput.parse({ ...small, pauseAtStaleGroups: 3 });
+    assert.equal(untilReason(createRunTally(input, carried)), 2);
+    assert.equal(untilReason(createRunTally(input, earlier)), 3);
   });
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { runStatusQuery } from '../../workflows/contracts/messages.ts';
+import { resumeSignal, runStatusQuery } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
 import type { Script } from '../helpers/temporal/script.ts';
@@ -85,5 +85,32 @@ describe('a stale group', () => {
     assert.equal(end.groups.trained, 3);
     assert.equal(end.rollouts.scored, end.rolloutsStarted);
     assert.equal(end.groups.stale, 0);
+  });
+
+  it('is a reason to pause if all are, also again after a resume, until engines serve the weights of the run', async () => {
+    const agent = async (): Promise<void> => {};
+    play({ agent, version: () => 0 });
+    const handle = await start('never-trained', { steps: 3, maxStaleness: 0 });
+    const pausedAfter = (stale: number): Promise<RunStatus> =>
+      until(async () => {
+        const status: RunStatus = await handle.query(runStatusQuery);
+        return status.phase === 'paused' && status.groups.stale === stale && status;
+      });
+    const paused = await pausedAfter(8);
+    assert.match(
+      paused.pausedBecause ?? '',
+      /^no step was made while 8 groups were too stale to train on \(the last was sampled by version 0, the policy is at 1\); check/,
+    );
+    assert.deepEqual(
+      [paused.step, paused.groupsStarted, paused.inFlight],
+      [1, 9, []],
+      'it starts no group for nothing',
+    );
+    await handle.signal(resumeSignal);
+    await pausedAfter(16);
+    play({ agent });
+    await handle.signal(resumeSignal);
+    const end: RunStatus = await handle.result();
+    assert.deepEqual([end.step, end.groups.trained, end.groups.stale, end.groupsStarted], [3, 3, 16, 19]);
   });
 });

@@ -113,6 +113,12 @@ export const runInput = z.strictObject({
   pauseAtInfraShare: number(0.1, 1)
     .default(0.9)
     .describe('The run pauses itself when at least this share of its last 16 or more rollouts ended as `infra`.'),
+  pauseAtStaleGroups: integer(1, 1_000_000, 'groups')
+    .optional()
+    .describe(
+      'The run pauses itself when this many groups were too stale to train on and no step was made meanwhile. Default: twice ' +
+        'as many as it keeps in flight, which is 2 × (`maxStaleness` + 1) × `groupsPerStep`, but at least 8.',
+    ),
 });
 export type RunInput = z.output<typeof runInput>;
 export type RunRequest = z.input<typeof runInput>;
@@ -170,6 +176,13 @@ export interface StepPlan {
   readonly dropped: readonly (readonly [number, Fate])[];
 }
 
+/** Groups that were too stale to train on since the last step or resume. */
+export interface StaleGroups {
+  readonly count: number;
+  /** The smallest policy version that sampled the last of them; 0 when there is none. */
+  readonly lastVersion: number;
+}
+
 /** The state that continue-as-new carries from one execution of a run to the next. */
 export interface RunState {
   readonly groupsStarted: number;
@@ -192,6 +205,8 @@ export interface RunState {
   readonly dropped: readonly (readonly [number, Fate])[];
   /** Absent in the state of 0.4.0. */
   readonly cost?: RunCost;
+  /** Absent in the same. */
+  readonly staleGroups?: StaleGroups;
   /** The budget, if it was changed while the run was open; else it is that of the input. */
   readonly budget?: Budget;
 }

@@ -10,6 +10,7 @@ import { type Count, type Fate, fates, type Outcome, outcomes, zeroCount } from 
 import type { RunInput, RunState, StepPlan, StepResult } from '../contracts/run.ts';
 import { createOutcomeWatch, type OutcomeWatch } from '../shared/outcome-watch.ts';
 import type { Pausable } from '../shared/pause.ts';
+import { createStaleWatch, type StaleWatch } from './stale-watch.ts';
 
 const rewardsKept = 50;
 
@@ -36,6 +37,7 @@ export interface RunTally extends Pausable {
   readonly cost: RunCost;
   budget: Budget;
   readonly recentRewards: readonly number[];
+  readonly staleWatch: StaleWatch;
   /** Counts the time of the trainer since then. */
   addTrainerTime(sinceMs: number): void;
   /** Admits the next group and returns its number, which is never used again. */
@@ -74,6 +76,7 @@ class Tally implements RunTally {
   budget: Budget;
   readonly recentRewards: number[];
   readonly watch: OutcomeWatch;
+  readonly staleWatch: StaleWatch;
   readonly #input: RunInput;
   #dropped: [number, Fate][];
   #plan: StepPlan | null;
@@ -96,6 +99,7 @@ class Tally implements RunTally {
     this.budget = state?.budget ?? input.budget ?? {};
     this.recentRewards = [...(state?.recentRewards ?? [])];
     this.watch = createOutcomeWatch({ infra: input.pauseAtInfraShare, 'invalid-task': 1 }, state?.recentOutcomes ?? []);
+    this.staleWatch = createStaleWatch(input, state?.staleGroups);
     this.#plan = state?.plan ?? null;
     this.#dropped = [...(state?.dropped ?? [])].map(([index, fate]) => [index, fate]);
   }
@@ -127,6 +131,7 @@ class Tally implements RunTally {
     if (summary.flags !== undefined) this.flags = addFlags(this.flags, summary.flags);
     const fate = cancelling ? 'cancelled' : fateOnArrival(summary, this.#input.rolloutsPerGroup);
     if (fate === null) this.ready.set(summary.index, summary.minVersion);
+    else if (fate === 'stale') this.#dropStale(summary.index, fate, summary.minVersion);
     else this.#drop(summary.index, fate);
   }
 
@@ -147,7 +152,7 @@ class Tally implements RunTally {
       for (const [index, minVersion] of this.ready) {
         if (staleness(this.step + 1, minVersion) <= maxStaleness) continue;
         this.ready.delete(index);
-        this.#drop(index, onStale === 'withhold' ? 'withheld' : 'stale');
+        this.#dropStale(index, onStale === 'withhold' ? 'withheld' : 'stale', minVersion);
       }
     }
     if (this.ready.size < groupsPerStep) return null;
@@ -165,6 +170,12 @@ class Tally implements RunTally {
     for (const fate of fates) this.groups[fate] += result.groups[fate];
     if (result.meanReward !== null) this.recentRewards.push(result.meanReward);
     this.recentRewards.splice(0, Math.max(0, this.recentRewards.length - rewardsKept));
+    this.staleWatch.forget();
+  }
+
+  #dropStale(index: number, fate: 'stale' | 'withheld', minVersion: number): void {
+    this.staleWatch.add(minVersion);
+    this.#drop(index, fate);
   }
 
   #drop(index: number, fate: Fate): void {
@@ -198,6 +209,7 @@ class Tally implements RunTally {
       plan: this.#plan,
       dropped: this.#dropped,
       cost: this.cost,
+      staleGroups: this.staleWatch.seen,
       budget: this.budget,
     };
   }

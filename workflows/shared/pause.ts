@@ -13,7 +13,7 @@ interface PauseHandling {
   /** The work that is not started during a pause, for the UI. */
   readonly what: string;
   changed(): void;
-  /** Receives what a sweep tells its windows, if the sweep sent the signal. */
+  /** Called after a resume, with what a sweep tells its windows, if the sweep sent the signal. */
   onResume?(resumes?: number, budget?: Budget): void;
 }
 
