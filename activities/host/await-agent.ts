@@ -9,7 +9,7 @@ import { sessionId } from '../../workflows/contracts/ids.ts';
 import { cancelRequested } from '../boundary.ts';
 import type { AgentEnd, AwaitAgent } from '../interfaces/host.ts';
 import { endedItself, type KnownStatus, recordEnd } from './agent-end.ts';
-import { collect } from './collect.ts';
+import { collect, notCollected } from './collect.ts';
 import { agentKeyOf, type Host } from './host.ts';
 import { hasNetwork, type OpenEgress, openEgress } from './network.ts';
 
@@ -134,7 +134,7 @@ async function collectAfter(
     return await blamingBrokenPrograms(sandbox, () => collect(sandbox, { task, files, path }, signal));
   } catch (error) {
     // The agent has left a sandbox in which nothing runs, which its diff will show.
-    if (wasEndedInside(error)) return [error.message];
+    if (wasEndedInside(error)) return [notCollected(error.message)];
     throw error;
   }
 }

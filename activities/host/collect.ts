@@ -1,6 +1,6 @@
 import type { HarborTask } from '../../infra/harbor/harbor-task.ts';
 import { uncollected } from '../../infra/harbor/task-steps.ts';
-import type { Sandbox } from '../../infra/sandbox/sandbox.ts';
+import type { ProcessStatus, Sandbox } from '../../infra/sandbox/sandbox.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import { agentKeyOf } from './host.ts';
 
@@ -28,10 +28,17 @@ export async function collect(
     await sandbox.start({ key, account: 'agent', cwd: task.workdir, argv: [...argv], env }, signal);
     const status = await sandbox.wait(key, { timeoutMs: timeoutSec * 1000 }, signal);
     if (status.state === 'running') await sandbox.kill(key);
-    const ended = status.state === 'exited' ? `exit code ${status.exitCode}` : 'no end in time';
-    if (status.state !== 'exited' || status.exitCode !== 0) {
-      failures.push(`${uncollected}: ${JSON.stringify(command.slice(0, 120))} ended with ${ended}`);
-    }
+    const failure = failureOf(status);
+    if (failure !== null) failures.push(notCollected(`${JSON.stringify(command.slice(0, 120))} ${failure}`));
   }
   return failures;
+}
+
+/** Returns the line of an agent's log that says what was not collected, and why. */
+export const notCollected = (why: string): string => `${uncollected}: ${why}`;
+
+function failureOf(status: ProcessStatus): string | null {
+  if (status.state === 'running') return 'did not end in time';
+  if (status.state !== 'exited') return 'left no result';
+  return status.exitCode === 0 ? null : `ended with exit code ${status.exitCode}`;
 }
