@@ -245,12 +245,15 @@ const ownPath =
   /(?<![\w.$}/:-])\/(?:app|data|home|mnt|outputs?|results|root|srv|testbed|work|workspace)\/[\w.-]+(?:\/[\w.-]+)*/g;
 
 /** Returns where a task's tests or artifacts are outside the workdir; null if nowhere. */
-function placeOutside({ tests, keepsOutside, description: { workdir } }: HarborTask): string | null {
+function placeOutside(
+  { tests, keepsOutside, description: { workdir } }: HarborTask,
+  counts: (path: string) => boolean = () => true,
+): string | null {
   const inside = `${workdir.replace(/\/$/, '')}/`;
   for (const [name, { bytes }] of tests) {
     if (bytes.byteLength > longestScript) continue;
     const paths = [...new TextDecoder().decode(bytes).matchAll(ownPath)];
-    const [path] = paths.find(([one]) => !`${one}/`.startsWith(inside)) ?? [];
+    const [path] = paths.find(([one]) => !`${one}/`.startsWith(inside) && counts(one)) ?? [];
     if (path !== undefined) return `tests/${name}: ${path}`;
   }
   return keepsOutside ? 'task.toml: artifacts' : null;
@@ -262,8 +265,7 @@ function placeForRoot(task: HarborTask): string | null {
     const line = script.split('\n').find((one) => hasCommand(one, asRoot));
     if (line !== undefined) return `solution: ${line.trim().slice(0, 60)}`;
   }
-  const place = task.workspace.size > 0 ? null : placeOutside(task);
-  return place?.includes(': /home/agent/') ? null : place;
+  return task.workspace.size > 0 ? null : placeOutside(task, (path) => !path.startsWith('/home/agent/'));
 }
 
 /** Returns where a task's tests name a directory in memory; null if nowhere. */

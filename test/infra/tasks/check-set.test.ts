@@ -110,7 +110,7 @@ it('says what tasks need: networks, images and solutions, and more than the host
     local: {
       ...terminalBench,
       'run-tests.sh': '# pip install pytest\ncurl http://localhost:80/\n',
-      'tests/test_outputs.py': 'open("/app/out.txt")\n',
+      'tests/test_outputs.py': 'open("/home/agent/out"), open("/app/out.txt")\n',
     },
     online: {
       ...unsolved,
@@ -139,7 +139,7 @@ it('says what tasks need: networks, images and solutions, and more than the host
       ['same', 1, 'shell'],
     ],
   );
-  assert.equal(needs.find(({ need }) => need === 'a snapshot')?.place, 'tests/test_outputs.py: /app/out.txt');
+  assert.equal(needs.find(({ need }) => need === 'a snapshot')?.place, 'tests/test_outputs.py: /home/agent/out');
   assert.equal(needs.find(({ need }) => need === 'root for the work')?.place, 'tests/test_outputs.py: /app/out.txt');
   assert.deepEqual(Object.fromEntries(needs.map(({ need, example }) => [need, example])), {
     container: 'local',
