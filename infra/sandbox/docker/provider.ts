@@ -125,7 +125,7 @@ export function createDockerProvider({
     list: (ofStack) => listSandboxes(docker, ofStack),
     // The daemon itself finishes a removal that it has accepted.
     clearLeftovers: async () => undefined,
-    supports: (needs) => refusal(docker, settings, needs),
+    supports: createSupports(docker, settings),
     describe: () => describe(docker, settings),
     close: async () => undefined,
   };
@@ -150,19 +150,38 @@ async function findContainer(docker: Docker, stack: string, name: string): Promi
 /** Runtimes whose containers have a kernel of their own, so that nothing shares their loopback device. */
 const ownKernel = /runsc|gvisor|kata|firecracker/i;
 
+/** Returns the number of the daemon's CPUs, 0 if it does not say it. It is asked once, since it counts its containers to answer. */
+function createCpuCount(docker: Docker): () => Promise<number> {
+  let known: number | undefined;
+  return async () => {
+    known ??= daemonInfo.parse(await callDaemon(() => docker.info())).NCPU;
+    return known;
+  };
+}
+
 /** Says how many CPUs the daemon has, if those are too few: it then refuses a container that may use more. */
-async function lackingCpus(docker: Docker, cpus: number): Promise<string | null> {
+async function lackingCpus(cpuCount: () => Promise<number>, cpus: number): Promise<string | null> {
   if (cpus <= 1) return null;
-  const { NCPU } = daemonInfo.parse(await callDaemon(() => docker.info()));
-  return NCPU === 0 || cpus <= NCPU ? null : `the Docker daemon of this host has ${NCPU}`;
+  const count = await cpuCount();
+  return count === 0 || cpus <= count ? null : `the Docker daemon of this host has ${count}`;
+}
+
+function createSupports(docker: Docker, settings: DockerSettings): SandboxProvider['supports'] {
+  const daemon: Daemon = { docker, cpuCount: createCpuCount(docker) };
+  return (needs) => refusal(daemon, settings, needs);
+}
+
+interface Daemon {
+  readonly docker: Docker;
+  readonly cpuCount: () => Promise<number>;
 }
 
 async function refusal(
-  docker: Docker,
+  { docker, cpuCount }: Daemon,
   { pulls, builds, runtime }: DockerSettings,
   { task, image, imageFrom, services = [], cpus = 0, gpus = 0, gpuTypes = [] }: SandboxNeeds,
 ): Promise<UnsupportedReason | undefined> {
-  const lacking = await lackingCpus(docker, cpus);
+  const lacking = await lackingCpus(cpuCount, cpus);
   if (lacking !== null) {
     const text = `task ${task} asks for ${cpus} CPUs in one container, and ${lacking}; use a host with more, or lower the limit`;
     return { type: 'UnsupportedTask', message: text };
