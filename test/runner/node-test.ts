@@ -50,13 +50,13 @@ const reported = z.object({
 
 /**
  * Runs the files under node's test runner: those that need something, the ones on the cluster one by one beside the others;
- * then those that need nothing, beside those on several machines, which mostly wait; then those that need the machine for
- * themselves. The output passes through. Returns undefined when the runner itself died, or when there is no file.
+ * then those that need nothing, beside those on several machines and those of Docker Compose, which mostly wait; then those
+ * that need the machine for themselves. The output passes through. Returns undefined when the runner itself died, or when there is no file.
  */
 export async function runNodeTests(run: TestRun): Promise<TestCounts | undefined> {
   const all = run.files.map((file) => ({ file, needs: needsOf(file) }));
   const lanes = Object.groupBy(all, ({ needs }) => laneOf(needs));
-  const { cluster = [], machines = [], alone = [], plain = [], others = [] } = lanes;
+  const { cluster = [], machines = [], compose = [], alone = [], plain = [], others = [] } = lanes;
   const besideMachines = Math.ceil(run.concurrency / 2);
   const phases = [
     [
@@ -66,6 +66,7 @@ export async function runNodeTests(run: TestRun): Promise<TestCounts | undefined
     ],
     [
       { title: 'tests on machines', files: filesOf(machines), concurrency: 1 },
+      { title: 'tests of Docker Compose', files: filesOf(compose), concurrency: 1 },
       {
         title: 'plain tests',
         files: filesOf(plain),
@@ -121,9 +122,10 @@ const aloneLast = (one: FileWithNeeds, other: FileWithNeeds): number =>
 
 const filesOf = (files: readonly FileWithNeeds[]): string[] => files.map(({ file }) => file);
 
-function laneOf(needs: readonly string[]): 'cluster' | 'machines' | 'alone' | 'plain' | 'others' {
+function laneOf(needs: readonly string[]): 'cluster' | 'machines' | 'compose' | 'alone' | 'plain' | 'others' {
   if (needs.includes('kubernetes')) return 'cluster';
   if (needs.includes('machines')) return 'machines';
+  if (needs.includes('compose')) return 'compose';
   if (needs.includes('alone')) return 'alone';
   return needs.length === 0 ? 'plain' : 'others';
 }

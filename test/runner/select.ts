@@ -21,7 +21,7 @@ const onPostgres = '.postgres.test.ts';
 /** The suites that `npm test` leaves to commands of their own, by the word in the names of their files. */
 export const ownCommands = {
   reference: 'npm run test:reference, against a real engine and trainer',
-  deploy: 'npm run test:deploy, in containers and Pods whose images take minutes to build',
+  deploy: 'npm run test:deploy, which also installs the chart in a cluster',
 } as const;
 
 /** Selects the files of `npm test`: all below test/ whose needs this machine meets. */
@@ -60,14 +60,14 @@ export async function selectFastTests(root: string): Promise<Selection> {
   return { files: (await testFiles(root)).filter((file) => needsOf(file).length === 0), leftOut: [] };
 }
 
-/** Selects the files of a suite that has a command of its own, whose other needs this machine meets. */
+/** Selects the files with one of the words, whose other needs this machine meets: a suite that has a command of its own. */
 export async function selectOwnTests(
   root: string,
   needs: readonly Need[],
-  word: keyof typeof ownCommands,
+  words: readonly string[],
 ): Promise<Selection> {
   return ableOf(
-    (await testFiles(root)).filter((file) => needsOf(file).includes(word)),
+    (await testFiles(root)).filter((file) => needsOf(file).some((word) => words.includes(word))),
     needs,
   );
 }

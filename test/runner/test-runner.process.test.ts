@@ -68,7 +68,7 @@ describe('npm test', () => {
 
   it('leaves out the tests that need what is missing, and only those', async () => {
     const everything = (await selectTests(repositoryRoot, [])).files;
-    for (const name of ['Docker', 'bubblewrap', 'data']) {
+    for (const name of ['Docker', 'compose', 'bubblewrap', 'data']) {
       const need = missing(name);
       const { files, leftOut } = await selectTests(repositoryRoot, [need]);
       const [left = assert.fail(), ...others] = leftOut;

@@ -3,7 +3,7 @@ import { relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { say } from '../../infra/process/report.mjs';
 import { locateTemporal } from '../../infra/temporal/executable.ts';
-import { prepareDeployTools, probeHelm } from '../helpers/deploy/tools.ts';
+import { prepareComposeTools, prepareDeployTools, probeCompose, probeHelm } from '../helpers/deploy/tools.ts';
 import { probeMachines } from '../helpers/fleet/machine.ts';
 import { probeKubernetes, startKubernetes } from '../helpers/kubernetes/cluster.ts';
 import { optionalDataAvailability } from '../helpers/optional-data.ts';
@@ -37,6 +37,12 @@ const named = words.filter((word) => !word.startsWith('--')).map((file) => relat
 const docker = await probeDocker();
 const needs: readonly Need[] = [
   { word: 'docker', name: 'Docker', availability: docker, providedInCi: true },
+  {
+    word: 'compose',
+    name: 'Docker Compose',
+    availability: await probeCompose(process.env, isCi || words.includes('--deploy')),
+    providedInCi: true,
+  },
   { word: 'bubblewrap', name: 'bubblewrap', availability: probeBubblewrap(), providedInCi: true },
   { word: 's3', name: 'an S3 server', availability: await probeS3(process.env), providedInCi: true },
   {
@@ -61,6 +67,8 @@ if (selection.files.some((file) => needsOf(file).includes('s3')))
   await locateVersitygw({ env: process.env, progress: say });
 if (selection.files.some((file) => needsOf(file).includes('postgres')))
   await locateProduction({ env: process.env, progress: say });
+if (selection.files.some((file) => needsOf(file).includes('compose')))
+  await prepareComposeTools({ env: process.env, progress: say });
 if (selection.files.some((file) => needsOf(file).includes('deploy')))
   await prepareDeployTools({ env: process.env, progress: say });
 
@@ -101,8 +109,8 @@ function endCluster(ended: string): void {
 
 async function select(): Promise<Selection> {
   if (named.length > 0) return { files: named, leftOut: [] };
-  if (words.includes('--reference')) return await selectOwnTests(root, needs, 'reference');
-  if (words.includes('--deploy')) return await selectOwnTests(root, needs, 'deploy');
+  if (words.includes('--reference')) return await selectOwnTests(root, needs, ['reference']);
+  if (words.includes('--deploy')) return await selectOwnTests(root, needs, ['deploy', 'compose']);
   if (words.includes('--kubernetes')) return await selectTestsOf(root, needs, 'kubernetes');
   if (words.includes('--fast')) return await selectFastTests(root);
   return await selectTests(root, needs);

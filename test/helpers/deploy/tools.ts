@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import type { LocateOptions } from '../../../infra/temporal/cached-tool.ts';
 import type { GoTool } from '../../../infra/temporal/go-tool.ts';
 import type { Availability } from '../../runner/need.ts';
-import { buildTool, findTool } from '../go-tools.ts';
+import { buildTool, canBuildTool, findTool } from '../go-tools.ts';
 import { locateVersitygw } from '../store/versitygw.ts';
 import { locateProduction } from '../temporal/production/locate.ts';
 
@@ -21,6 +21,16 @@ const compose: GoTool = {
 export const locateCompose = async (options: LocateOptions): Promise<string> =>
   (await buildTool(compose, composeVersion, options)).path;
 
+/**
+ * Whether Docker Compose is in the cache, or may be built. Building takes minutes, so `npm test` does it in CI alone, and
+ * `npm run test:deploy` everywhere.
+ */
+export async function probeCompose(env: LocateOptions['env'], mayBuild: boolean): Promise<Availability> {
+  if ((await findTool(compose, composeVersion, env)) !== undefined) return { usable: true };
+  if (mayBuild && (await canBuildTool(compose, composeVersion, env))) return { usable: true };
+  return { usable: false, reason: 'it is not in the cache; `npm run test:deploy` builds it, with Go' };
+}
+
 const helmVersion = '4.3.1';
 
 /** Helm, whose sources are a public Go module. */
@@ -36,9 +46,15 @@ const helm: GoTool = {
 export const locateHelm = async (options: LocateOptions): Promise<string> =>
   (await buildTool(helm, helmVersion, options)).path;
 
-/** Builds the programs that the tests of the deployables need, which takes longer than a test may. */
+/** Builds the programs that the test of the containers needs, which takes longer than a test may. */
+export async function prepareComposeTools(options: LocateOptions): Promise<void> {
+  for (const locate of [locateCompose, locateProduction, locateVersitygw]) await locate(options);
+}
+
+/** Builds the programs that the tests of the deployables need. */
 export async function prepareDeployTools(options: LocateOptions): Promise<void> {
-  for (const locate of [locateCompose, locateHelm, locateProduction, locateVersitygw]) await locate(options);
+  await prepareComposeTools(options);
+  await locateHelm(options);
 }
 
 /** Whether Helm is in the cache. It is not built for the tests that need it alone: that takes minutes. */
