@@ -165,7 +165,7 @@ export interface RunStatus {
   readonly recentRewards: readonly number[];
   /** Absent in the status of runs that ended under 0.4.0. */
   readonly cost?: RunCost;
-  /** Absent in the same. */
+  /** Absent in the state of 0.4.0. */
   readonly budget?: { readonly limits: Budget; readonly used: BudgetUse };
 }
 

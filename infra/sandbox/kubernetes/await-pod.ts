@@ -73,6 +73,7 @@ export async function untilGone(awaited: AwaitedPod, sandbox: string, removals: 
     seen = now;
   }
   removals.set(node, Date.now());
+  for (const [name, atMs] of removals) if (atMs < Date.now() - silentMs) removals.delete(name);
 }
 
 /** Waits for a change of a Pod, and returns the Pod of its name then. */
