@@ -207,7 +207,7 @@ export type NeedName = keyof typeof needs;
 export const mostMemoryOf = (description: HarborTask['description']): number =>
   Math.max(memoryOf(description), description.testSandbox?.memoryMb ?? 0);
 
-/** Whether a phase cannot do without a network. */
+/** Whether a phase with this policy needs a network: it asks for one that is not optional. */
 const asksForHosts = (policy: NetworkPolicy | undefined): boolean =>
   policy !== undefined && policy.mode !== 'none' && policy.optional !== true;
 

@@ -165,7 +165,7 @@ export interface RunStatus {
   readonly recentRewards: readonly number[];
   /** Absent in the status of runs that ended under 0.4.0. */
   readonly cost?: RunCost;
-  /** Absent in the state of 0.4.0. */
+  /** Absent in the status of the same runs. */
   readonly budget?: { readonly limits: Budget; readonly used: BudgetUse };
 }
 
@@ -179,7 +179,7 @@ export interface StepPlan {
 /** Groups that were too stale to train on since the last step or resume. */
 export interface StaleGroups {
   readonly count: number;
-  /** The smallest policy version that sampled the last of them; 0 when there is none. */
+  /** The smallest policy version that sampled the last of these groups; 0 if the count is 0. */
   readonly lastVersion: number;
 }
 
@@ -205,7 +205,7 @@ export interface RunState {
   readonly dropped: readonly (readonly [number, Fate])[];
   /** Absent in the state of 0.4.0. */
   readonly cost?: RunCost;
-  /** Absent in the same. */
+  /** Absent in the state of 0.4.0. */
   readonly staleGroups?: StaleGroups;
   /** The budget, if it was changed while the run was open; else it is that of the input. */
   readonly budget?: Budget;

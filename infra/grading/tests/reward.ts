@@ -12,9 +12,9 @@ type RewardFile = 'reward.txt' | 'reward.json';
 const rewardBytes = 64 * 1024;
 
 /**
- * Reads the reward that the tests wrote; null if there is none. As in Harbor, a number `reward` in `reward.json` counts before
- * `reward.txt`, which counts before other numbers in `reward.json`. Where the tests name `reward.txt` alone, it counts first,
- * because they would not replace a `reward.json` that the code under test has written. Throws InvalidReward.
+ * Reads the reward that the tests wrote; null if they wrote none. The number `reward` in `reward.json` comes first, as in Harbor,
+ * then `reward.txt`, then any other number in `reward.json`. If the tests name `reward.txt` alone, that file comes first: the code
+ * under test may have written a `reward.json`, which such tests do not replace. Throws InvalidReward.
  */
 export async function readReward(
   sandbox: Pick<Sandbox, 'readFile'>,
@@ -50,7 +50,7 @@ async function readIfThere(
   }
 }
 
-/** Whether the files of the tests name `reward.txt`, and none of them `reward.json`. */
+/** Whether a file of the tests names `reward.txt` and no file of them names `reward.json`. */
 function nameTextAlone(tests: FileTree): boolean {
   const name = (file: RewardFile): boolean =>
     [...tests.values()].some(({ bytes }) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).includes(file));

@@ -9,7 +9,7 @@ const lookMs = 10_000;
 interface Deleted {
   /** The time after which the Pod is gone. */
   readonly goneMs: number;
-  /** Whether the Pod has changed whenever it is looked at. */
+  /** Whether each look finds the Pod changed. */
   readonly changes?: boolean;
   readonly onLook?: () => void;
 }

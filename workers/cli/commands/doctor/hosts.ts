@@ -28,7 +28,7 @@ function hostCheck({ name, state, lost, taken, capacity, version, renewedAt }: H
     return warn(
       'host',
       found,
-      `start it again, and it begins afresh; if rollouts still wait for it, \`temper host forget ${name}\` tells them`,
+      `start it again, and it takes new rollouts; if old ones still wait for it, run \`temper host forget ${name}\`, so that they continue on another host`,
     );
   }
   const found = `${name}: ${state}, ${taken} of ${capacity} slots taken, ${life}`;
