@@ -1,3 +1,4 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
 import { z } from 'zod';
 import { errorMessage } from '../../workflows/contracts/error-message.ts';
@@ -96,6 +97,9 @@ function tlsFrom(certFile: string | undefined, keyFile: string | undefined): Lis
       key: await readKeyFile('TEMPER_LISTEN_KEY', keyFile),
     };
     try {
+      // A file that is about to be written is empty, which a secure context takes for no certificate and no key.
+      new X509Certificate(tls.cert);
+      createPrivateKey(tls.key);
       createSecureContext(tls);
     } catch (cause) {
       throw new Error(

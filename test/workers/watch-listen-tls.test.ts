@@ -47,6 +47,14 @@ it('a renewed certificate is served without a restart, and a broken one is logge
     /cannot be served yet, and the one in use is kept: .*tls\.crt/.test(text);
   await until(() => said.some(isRefusal));
   assert.ok(await isServed(second)());
+  // Each is refused for another reason than the last, which is logged once.
+  for (const file of [files.TEMPER_LISTEN_KEY, files.TEMPER_LISTEN_CERT]) {
+    said.length = 0;
+    await writeFile(file, '');
+    await until(() => said.some(isRefusal));
+    assert.ok(await isServed(second)());
+  }
+  said.length = 0;
   await renew(third);
   await until(isServed(third));
   assert.equal(said.filter((text) => /get the renewed certificate/.test(text)).length, 1, said.join('\n'));

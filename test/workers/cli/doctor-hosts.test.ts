@@ -46,5 +46,8 @@ it('doctor warns of hosts that are silent or were declared lost, and says what t
   assert.match(forgotten?.found ?? '', /^c-lost: lost, forgotten by ada \(since /);
   // Its record still has the slots of the rollouts that have moved on since.
   assert.doesNotMatch(forgotten?.found ?? '', /slots/);
-  assert.match(forgotten?.remedy ?? '', /takes new rollouts; .* run `temper host forget c-lost`, so that they continue on another host/);
+  assert.match(
+    forgotten?.remedy ?? '',
+    /takes new rollouts; .* run `temper host forget c-lost`, so that they continue on another host/,
+  );
 });
