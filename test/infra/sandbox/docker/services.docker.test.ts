@@ -132,8 +132,12 @@ print(open("/proc/net/dev").read().count(":"))`;
 
   it('have the first process, the capabilities and the limits that they ask for', async () => {
     const sandbox = await provider.ensure(specOf('named', [kept, web]), signal);
+    // The limits are read of the first process: of one that is started beside it, runc sometimes raises the soft limit
+    // to the hard one, because the Go runtime of its own helper does so at its start.
+    const look = `grep files /proc/1/limits | tr -s ' ' | cut -d' ' -f4,5
+touch /tmp/a && chown 1 /tmp/a || echo kept; readlink /proc/1/exe`;
     const exec = await docker.getContainer(`${sandbox.name}.web`).exec({
-      Cmd: ['sh', '-c', 'ulimit -Sn; ulimit -Hn; touch /tmp/a && chown 1 /tmp/a || echo kept; readlink /proc/1/exe'],
+      Cmd: ['sh', '-c', look],
       AttachStdout: true,
       AttachStderr: true,
       Tty: true,
@@ -141,7 +145,7 @@ print(open("/proc/net/dev").read().count(":"))`;
     const stream = await exec.start({ Tty: true });
     let said = '';
     for await (const chunk of stream) said += String(chunk);
-    assert.match(said, /^100\r\n200\r\nchown: .*not permitted\r\nkept\r\n\S*init\r\n$/);
+    assert.match(said, /^100 200\r\nchown: .*not permitted\r\nkept\r\n\S*init\r\n$/);
   });
 
   it('keep the limits of the daemon, where it may not set those that they or the sandbox ask for', async () => {
