@@ -49,31 +49,20 @@ const reported = z.object({
 });
 
 /**
- * Runs the files under node's test runner: those that need something, the ones on the cluster one by one beside the others;
- * then those that need nothing, beside those on several machines and those of Docker Compose, which mostly wait; then those
- * that need the machine for themselves. The output passes through. Returns undefined when the runner itself died, or when there is no file.
+ * Runs the files under node's test runner: those that need something, the large ones one by one beside the others; then
+ * those that need nothing; then those that need the machine for themselves. The output passes through. Returns undefined
+ * when the runner itself died, or when there is no file.
  */
 export async function runNodeTests(run: TestRun): Promise<TestCounts | undefined> {
   const all = run.files.map((file) => ({ file, needs: needsOf(file) }));
   const lanes = Object.groupBy(all, ({ needs }) => laneOf(needs));
-  const { cluster = [], machines = [], compose = [], alone = [], plain = [], others = [] } = lanes;
-  const besideMachines = Math.ceil(run.concurrency / 2);
+  const { large = [], alone = [], plain = [], others = [] } = lanes;
   const phases = [
     [
-      // A file with `alone` replaces the cluster, and comes last.
-      { title: 'tests in a cluster', files: filesOf(cluster.toSorted(aloneLast)), concurrency: 1 },
+      { title: 'large tests', files: filesOf(large.toSorted(byPlace)), concurrency: 1 },
       { title: 'tests', files: spread(others), concurrency: run.concurrency },
     ],
-    [
-      { title: 'tests on machines', files: filesOf(machines), concurrency: 1 },
-      { title: 'tests of Docker Compose', files: filesOf(compose), concurrency: 1 },
-      {
-        title: 'plain tests',
-        files: filesOf(plain),
-        concurrency: machines.length > 0 ? besideMachines : run.concurrency,
-        together: true,
-      },
-    ],
+    [{ title: 'plain tests', files: filesOf(plain), concurrency: run.concurrency, together: true }],
     [{ title: 'tests alone', files: filesOf(alone), concurrency: 1 }],
   ];
   let total: TestCounts | undefined;
@@ -117,15 +106,19 @@ interface FileWithNeeds {
   readonly needs: readonly string[];
 }
 
-const aloneLast = (one: FileWithNeeds, other: FileWithNeeds): number =>
-  Number(one.needs.includes('alone')) - Number(other.needs.includes('alone'));
+/**
+ * Orders the large files: those on the shared cluster come first, since its parts use the processors also at rest; a file
+ * with `alone` has a cluster of its own, for which the shared one ends.
+ */
+const byPlace = (one: FileWithNeeds, other: FileWithNeeds): number => placeOf(one) - placeOf(other);
+
+const placeOf = ({ needs }: FileWithNeeds): number =>
+  !needs.includes('kubernetes') ? 2 : needs.includes('alone') ? 1 : 0;
 
 const filesOf = (files: readonly FileWithNeeds[]): string[] => files.map(({ file }) => file);
 
-function laneOf(needs: readonly string[]): 'cluster' | 'machines' | 'compose' | 'alone' | 'plain' | 'others' {
-  if (needs.includes('kubernetes')) return 'cluster';
-  if (needs.includes('machines')) return 'machines';
-  if (needs.includes('compose')) return 'compose';
+function laneOf(needs: readonly string[]): 'large' | 'alone' | 'plain' | 'others' {
+  if (['kubernetes', 'machines', 'compose'].some((word) => needs.includes(word))) return 'large';
   if (needs.includes('alone')) return 'alone';
   return needs.length === 0 ? 'plain' : 'others';
 }
