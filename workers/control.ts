@@ -19,6 +19,7 @@ import { createEnginePools } from '../infra/engine/pools.ts';
 import { createGatewayControl } from '../infra/gateway/client.ts';
 import { controlSockets } from '../infra/gateway/sockets.ts';
 import { createUpstreams } from '../infra/gateway/upstream/upstreams.ts';
+import { usableMemory } from '../infra/machine/usable-memory.ts';
 import { createRewards } from '../infra/rewards.ts';
 import type { Config } from '../infra/settings/config.ts';
 import { createQuarantine } from '../infra/tasks/quarantine.ts';
@@ -30,13 +31,11 @@ import { missingSearchAttributes } from '../infra/temporal/search-attributes.ts'
 import { followsServer } from '../infra/temporal/stack-namespace.ts';
 import { controlQueue } from '../workflows/contracts/queues.ts';
 import type { Upstream } from '../workflows/contracts/upstream.ts';
+import { cachedWorkflows } from './cached-workflows.ts';
 import { openState } from './open-state.ts';
 import { runWorkers } from './process.ts';
 import { createUpkeep, takeNamespace } from './upkeep.ts';
 import { versionOf } from './worker-version.ts';
-
-/** Workflows kept in memory, of some 0.5 MB each: enough for a thousand rollouts in flight with their groups and sweeps. */
-const cachedWorkflows = 2000;
 
 /** Runs the control worker: all workflows and the light activities. */
 export function runControl(config: Config, signal: AbortSignal): Promise<void> {
@@ -98,7 +97,7 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
         workflowBundle: await locateWorkflowBundle(config.env),
         ...versionOf(config.deployment),
         activities,
-        maxCachedWorkflows: cachedWorkflows,
+        maxCachedWorkflows: cachedWorkflows(usableMemory()),
       },
     ];
   });

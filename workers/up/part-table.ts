@@ -1,6 +1,6 @@
-import { totalmem } from 'node:os';
 import { join } from 'node:path';
 import { gatewayNames, socketOf } from '../../infra/gateway/sockets.ts';
+import { usableMemory } from '../../infra/machine/usable-memory.ts';
 import { untilListens } from '../../infra/process/listens.ts';
 import type { Config } from '../../infra/settings/config.ts';
 import { type ClientConnection, configuredTarget } from '../../infra/temporal/connection.ts';
@@ -51,8 +51,7 @@ const denseHeap = [...smallYoungHeap, '--heap-growing-percent=20'];
  * and buffers together. By default every 64 MB of buffers, which are 250 requests of 256 KB, cost a collection of the whole heap.
  */
 export const gatewayHeap = (gateways: number): readonly string[] => {
-  const available = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
-  const heapMb = Math.max(1024, Math.floor(available / 2 ** 21 / gateways));
+  const heapMb = Math.max(1024, Math.floor(usableMemory() / 2 ** 21 / gateways));
   return [`--max-old-space-size=${heapMb}`, ...bufferOptions];
 };
 
