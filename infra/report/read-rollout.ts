@@ -15,7 +15,7 @@ export async function readRollout(
   result: RolloutResult,
   nameOf: TokenName | null = null,
 ): Promise<RolloutDetails> {
-  const { trace: summary, stop, agentLog, diff, verdict } = result;
+  const { trace: summary, diff, verdict } = result;
   const trace = summary === null ? null : await readTrace(store, summary.trace.digest);
   const shown = trace === null || nameOf === null ? { views: [], segmentsLeft: 0 } : tokenViews(trace, nameOf);
   return {
@@ -24,7 +24,7 @@ export async function readRollout(
     branching: trace === null ? null : branchingOf(trace),
     tokens: shown.views,
     segmentsLeft: shown.segmentsLeft,
-    agentLogEnd: !agentLog ? null : endOf(await readText(store, agentLog), stop),
+    agentLogEnd: await readLogEnds(store, result),
     patch: diff === null ? null : await readText(store, diff.patch),
     testLog: verdict === null ? null : await readText(store, verdict.log),
     networkHosts: await readNetworkHosts(store, result),
@@ -33,6 +33,19 @@ export async function readRollout(
 
 /** The most characters of an agent's log that are shown: its last lines say why it crashed, and which commands failed after it. */
 const shownOfLog = 4000;
+
+/** Reads the ends of the agents' logs that say of something that it failed, one for each step; null if there is none. */
+async function readLogEnds(store: Store, { stop, agentLog, steps = [] }: RolloutResult): Promise<string | null> {
+  const inSteps = steps.map((step) => ({ ...step, title: `step ${step.name}:\n` }));
+  // A step whose evaluation failed has no row.
+  const hasRow = inSteps.some((step) => step.agentLog?.digest === agentLog?.digest);
+  const ends: string[] = [];
+  for (const one of hasRow ? inSteps : [...inSteps, { stop, agentLog, title: '' }]) {
+    const end = one.agentLog ? endOf(await readText(store, one.agentLog), one.stop) : null;
+    if (end !== null) ends.push(`${one.title}${end}`);
+  }
+  return ends.length === 0 ? null : ends.join('\n');
+}
 
 /** Returns the end of an agent's log; null for one that says of nothing that it failed. */
 function endOf(log: string, stop: RolloutResult['stop']): string | null {

@@ -104,7 +104,7 @@ export interface RolloutDetails {
   readonly tokens: readonly TokenView[];
   /** The number of further segments that are not shown. */
   readonly segmentsLeft: number;
-  /** The end of what the agent printed, if it crashed or if a command that collects failed. */
+  /** The end of what the agent printed, in each step in which it crashed or a command that collects failed. */
   readonly agentLogEnd: string | null;
   readonly patch: string | null;
   readonly testLog: string | null;

@@ -61,6 +61,30 @@ describe('readRollout', () => {
     assert.match((await read('submitted', noted)).agentLogEnd ?? '', /"dump" ended with exit code 3/);
     await rm(dir, { recursive: true });
   });
+
+  it('reads such an end of each step, also of a step whose evaluation failed', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'temper-details-'));
+    const store = createFileStore(dir);
+    const put = (text: string) => store.put(Buffer.from(text), 'text/plain');
+    const [noted, quiet, crashed] = await Promise.all([
+      put('done\n\nverifier.collect: "dump" ended with exit code 3\n'),
+      put('done\n'),
+      put('no tmux\n'),
+    ]);
+    const rows = [
+      { name: 'one', stop: 'submitted', agentLog: noted },
+      { name: 'two', stop: 'submitted', agentLog: quiet },
+    ];
+    const read = async (steps: readonly object[], agentLog: typeof quiet) => {
+      const result = { trace: null, diff: null, verdict: null, stop: 'crashed', agentLog, steps };
+      return (await readRollout(store, result as unknown as RolloutResult)).agentLogEnd;
+    };
+    const first = 'step one:\ndone\n\nverifier.collect: "dump" ended with exit code 3\n';
+    assert.equal(await read(rows, crashed), `${first}\nno tmux\n`);
+    const last = { name: 'three', stop: 'crashed', agentLog: crashed };
+    assert.equal(await read([...rows, last], crashed), `${first}\nstep three:\nno tmux\n`);
+    await rm(dir, { recursive: true });
+  });
 });
 
 describe('hostTable', () => {
