@@ -105,8 +105,11 @@ async function untilReady(options: SpawnedPart, running: RunningPart, signal: Ab
   const death = running.exited.then((exit) => {
     throw new DiedTooEarly(exit);
   });
+  // Not all waits notice the limit: the SDK opens a connection to its end.
+  limit.throwIfAborted();
+  const over = once(limit, 'abort').then(() => limit.throwIfAborted());
   try {
-    await Promise.race([options.untilReady(running.pid, limit), death]);
+    await Promise.race([options.untilReady(running.pid, limit), death, over]);
   } finally {
     done.abort();
   }

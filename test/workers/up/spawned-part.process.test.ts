@@ -15,19 +15,26 @@ describe('a part of the stack that does not become ready in time', () => {
   });
   after(() => rm(home, { recursive: true, force: true }));
 
-  it('is ended, and the error says how long it had; with TEMPER_LOGS=stdout there is no file', async () => {
-    const logFile = join(home, 'policy.log');
-    const part = spawnedPart({
+  const partThat = (untilReady: (signal: AbortSignal) => Promise<void>) =>
+    spawnedPart({
       name: 'policy',
       command: ['policy', '--help'],
       config: readConfig({ ...process.env, TEMPER_HOME: home, TEMPER_LOGS: 'stdout' }),
-      logFile,
+      logFile: join(home, 'policy.log'),
       readyTimeoutMs: 5,
       drainTimeoutMs: 10_000,
-      untilReady: (_pid, signal) => pause(60_000, undefined, { signal }),
+      untilReady: (_pid, signal) => untilReady(signal),
     });
-    const message = 'policy did not answer within 0.005 s; see its lines above';
+  const message = 'policy did not answer within 0.005 s; see its lines above';
+
+  it('is ended, and the error says how long it had; with TEMPER_LOGS=stdout there is no file', async () => {
+    const part = partThat((signal) => pause(60_000, undefined, { signal }));
     await assert.rejects(part.start(AbortSignal.timeout(60_000)), { message });
-    assert.ok(!existsSync(logFile));
+    assert.ok(!existsSync(part.logFile));
+  });
+
+  it('is ended, also if the look at it does not notice that the time is over', async () => {
+    const part = partThat(() => new Promise(() => {}));
+    await assert.rejects(part.start(AbortSignal.timeout(60_000)), { message });
   });
 });
