@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
-import type { Logger } from 'pino';
-import type { ServerTls } from '../infra/settings/listen.ts';
+import type { ServerTls } from '../infra/server-tls.ts';
 import { errorMessage } from '../workflows/contracts/error-message.ts';
 
 const lookEveryMs = 10_000;
@@ -13,7 +12,7 @@ interface Watch {
   readonly served: ServerTls;
   /** Serves another pair to new connections. */
   readonly serve: (tls: ServerTls) => void;
-  readonly log: Pick<Logger, 'info' | 'warn'>;
+  readonly log: { info(message: string): void; warn(message: string): void };
   readonly everyMs?: number;
 }
 
@@ -36,7 +35,7 @@ export async function watchListenTls(
       if (isDeepStrictEqual(found, current)) continue;
       serve(found);
       current = found;
-      log.info('new connections get the renewed certificate of TEMPER_LISTEN_CERT');
+      log.info('new connections get the renewed certificate');
     } catch (error) {
       // A file may be half written, or the certificate is there and its key follows.
       const reason = errorMessage(error);

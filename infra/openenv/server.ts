@@ -4,6 +4,7 @@ import { type ServerType, serve } from '@hono/node-server';
 import { Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { sessionHeader, turnHeader } from '../gateway/upstream/ask.ts';
+import type { ServerTls } from '../server-tls.ts';
 import { type AccessKeys, refusalOf } from './access.ts';
 import { messageBytes, serveClientSockets } from './client-sockets.ts';
 import { type ConnectionLimits, createConnections, type Log } from './connections.ts';
@@ -21,13 +22,15 @@ export interface OpenEnvServerOptions {
   /** The address to listen on. */
   readonly listen: string;
   readonly keys: AccessKeys;
-  /** Certificate and key as PEM; null for plain HTTP. */
-  readonly tls: { readonly cert: string; readonly key: string } | null;
+  /** Null for plain HTTP. */
+  readonly tls: ServerTls | null;
   readonly log: Log;
 }
 
 export interface OpenEnvServer {
   readonly url: string;
+  /** Serves another certificate to new connections. Throws an Error if the server speaks plain HTTP. */
+  serveTls(tls: ServerTls): void;
   /** Ends all episodes, waits until their rollouts have cleaned up, and closes every connection. */
   close(): Promise<void>;
 }
@@ -49,6 +52,10 @@ export async function startOpenEnvServer(options: OpenEnvServerOptions): Promise
   const endSockets = serveClientSockets(server, connections, keys);
   return {
     url,
+    serveTls(renewed) {
+      if (!('setSecureContext' in server)) throw new Error('OpenEnv server: it speaks plain HTTP, without a certificate');
+      server.setSecureContext(renewed);
+    },
     async close() {
       await connections.close();
       await environment.idle();

@@ -1,8 +1,5 @@
-import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { createSecureContext } from 'node:tls';
 import { z } from 'zod';
-import { errorMessage } from '../../workflows/contracts/error-message.ts';
-import { readKeyFile } from '../key-file.ts';
+import { readServerTls, type ServerTls } from '../server-tls.ts';
 import { port, setting, text, wholeNumber } from '../setting.ts';
 
 const address = () => z.ipv4({ error: 'expected an IPv4 address, such as 0.0.0.0' }).default('127.0.0.1');
@@ -42,12 +39,6 @@ export const listenVariables = {
     'none',
   ),
 };
-
-/** A certificate and its private key, as PEM. */
-export interface ServerTls {
-  readonly cert: string;
-  readonly key: string;
-}
 
 /** The addresses of what listens, and what strangers are kept away with. */
 export interface ListenSettings {
@@ -91,22 +82,9 @@ function tlsFrom(certFile: string | undefined, keyFile: string | undefined): Lis
       `expected TEMPER_LISTEN_CERT and TEMPER_LISTEN_KEY, got only TEMPER_LISTEN_${given}; set TEMPER_LISTEN_${lacking}, too`,
     );
   }
-  return async () => {
-    const tls = {
-      cert: await readKeyFile('TEMPER_LISTEN_CERT', certFile),
-      key: await readKeyFile('TEMPER_LISTEN_KEY', keyFile),
-    };
-    try {
-      // A file that is about to be written is empty, which a secure context takes for no certificate and no key.
-      new X509Certificate(tls.cert);
-      createPrivateKey(tls.key);
-      createSecureContext(tls);
-    } catch (cause) {
-      throw new Error(
-        `TEMPER_LISTEN_CERT=${certFile}, TEMPER_LISTEN_KEY=${keyFile}: expected a certificate and its own key as PEM, got ${errorMessage(cause)}`,
-        { cause },
-      );
-    }
-    return tls;
-  };
+  return () =>
+    readServerTls(
+      { name: 'TEMPER_LISTEN_CERT', path: certFile },
+      { name: 'TEMPER_LISTEN_KEY', path: keyFile },
+    );
 }

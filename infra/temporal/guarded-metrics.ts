@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { httpCall } from '../http/client.ts';
 import { listenOn } from '../listen-on.ts';
 import { isSameSecret } from '../same-secret.ts';
-import type { ServerTls } from '../settings/listen.ts';
+import type { ServerTls } from '../server-tls.ts';
 
 export interface GuardedMetricsOptions {
   /** The address of the exporter of Temporal's SDK, which has neither TLS nor a token. */

@@ -1,12 +1,9 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { request } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { WebSocket as WebSocketClient } from 'ws';
+import { certificateAt, createCertificate, fingerprintOf } from '../../helpers/certificate.ts';
 import { until } from '../../helpers/until.ts';
 import { connect, startSetting } from './setting.ts';
 
@@ -84,13 +81,7 @@ describe('the OpenEnv server', () => {
   });
 
   it('serves TLS, with the token in the address', async (t) => {
-    const directory = await mkdtemp(join(tmpdir(), 'temper-openenv-'));
-    t.after(() => rm(directory, { recursive: true }));
-    const [key, cert] = [join(directory, 'key.pem'), join(directory, 'cert.pem')];
-    const kind = '-x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=temper.test';
-    const name = ['-addext', 'subjectAltName=IP:127.0.0.1'];
-    execFileSync('openssl', ['req', ...kind.split(' '), ...name, '-keyout', key, '-out', cert], { stdio: 'pipe' });
-    const tls = { key: await readFile(key, 'utf8'), cert: await readFile(cert, 'utf8') };
+    const tls = await createCertificate('127.0.0.1');
     const keys = { client: 'the-token', model: 'the-key' };
     const { server } = await startSetting(t, { keys, tls, calls: false });
     const socket = new WebSocketClient(`${server.url.replace('https://', 'wss://client:the-token@')}/ws`, {
@@ -100,6 +91,9 @@ describe('the OpenEnv server', () => {
     socket.send('{"type":"state"}');
     const [reply] = await once(socket, 'message');
     assert.equal(JSON.parse(String(reply)).type, 'state');
+    const renewed = await createCertificate('127.0.0.1');
+    server.serveTls(renewed);
+    assert.equal(await certificateAt(server.url), fingerprintOf(renewed.cert));
     socket.close();
   });
 });

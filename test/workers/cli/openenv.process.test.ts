@@ -21,6 +21,12 @@ const cases: readonly (readonly [string, object, readonly string[], RegExp])[] =
     ['--listen', '0.0.0.0'],
     /--listen: 0.0.0.0 .* needs --tls-cert and --tls-key, TEMPER_OPENENV_TOKEN, apiKeyFrom of openenv/,
   ],
+  [
+    'with files that hold no certificate and key',
+    { openenv: here },
+    ['--tls-cert', import.meta.filename, '--tls-key', import.meta.filename],
+    /--tls-cert=.*, --tls-key=.*: expected a certificate and its own key as PEM/,
+  ],
   ['with an unknown reward policy', { openenv: here }, ['--reward-policy', 'none'], /--reward-policy: .*got "?none/],
 ];
 

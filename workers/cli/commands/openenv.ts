@@ -1,10 +1,12 @@
-import { readFile } from 'node:fs/promises';
 import { Command } from 'commander';
 import type { UpstreamModel } from '../../../infra/gateway/upstream/upstreams.ts';
 import type { TaskEntry } from '../../../infra/openenv/episodes/environment.ts';
+import { readServerTls } from '../../../infra/server-tls.ts';
 import type { Config } from '../../../infra/settings/config.ts';
+import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { RolloutRequest } from '../../../workflows/contracts/rollout.ts';
+import { watchListenTls } from '../../watch-listen-tls.ts';
 import { agentOf, agentOptionsOption, readAgentOptions } from '../follow/agent-options.ts';
 import { onInterrupt } from '../follow/interrupt.ts';
 import { requireReward } from '../follow/require-reward.ts';
@@ -51,7 +53,7 @@ export function openenvCommand(): Command {
       '127.0.0.1',
     )
     .option('--port <n>', 'port to listen on', wholeNumber(1, 65_535), 8000)
-    .option('--tls-cert <file.pem>', 'certificate for TLS')
+    .option('--tls-cert <file.pem>', 'certificate for TLS; a renewed one is served without a restart')
     .option('--tls-key <file.pem>', 'key of the certificate')
     .action(serveEnvironment);
   return new Command('openenv').description('Serves tasks as an OpenEnv environment.').addCommand(serve);
@@ -105,11 +107,18 @@ async function serveOn(stack: StackClient, { options, agentOptions, access }: Se
     metadata: { name: 'temper', description: `coding tasks of ${options.tasks}`, version: packageVersion() },
     limits: { episodes, idleMs: options.idle * 1000 },
     ...access,
+    tls: access.tls?.first ?? null,
     log: { warn: (fields, message) => note(`${message}: ${JSON.stringify(fields)}`) },
   });
   print(server.url);
   note(`serving ${counted(tasks.length, 'task')} to at most ${counted(episodes, 'client')} at once; Ctrl-C ends it`);
+  const closing = new AbortController();
+  if (access.tls !== null) {
+    const { read, first: served } = access.tls;
+    void watchListenTls({ read, served, serve: server.serveTls, log: { info: note, warn: note } }, closing.signal);
+  }
   await stop;
+  closing.abort();
   await server.close();
 }
 
@@ -161,10 +170,11 @@ async function accessOf(
   if ((tlsCert === undefined) !== (tlsKey === undefined)) {
     throw new UsageError('--tls-cert and --tls-key: expected both or none, got one');
   }
-  const tls =
+  const readTls =
     tlsCert === undefined || tlsKey === undefined
       ? null
-      : { cert: await pem(tlsCert, '--tls-cert'), key: await pem(tlsKey, '--tls-key') };
+      : () => readServerTls({ name: '--tls-cert', path: tlsCert }, { name: '--tls-key', path: tlsKey });
+  const tls = readTls === null ? null : { read: readTls, first: await readTls().catch(asUsage) };
   const isLoopback = /^127\./.test(listen) || listen === '::1' || listen === 'localhost';
   if (!isLoopback && (tls === null || token === null || apiKey === null)) {
     const lacking = [
@@ -179,8 +189,6 @@ async function accessOf(
   return { listen, port, tls, keys: { client: token, model: apiKey } };
 }
 
-async function pem(path: string, option: string): Promise<string> {
-  return await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new UsageError(`${option}: cannot read ${path} (${error.code}); expected a PEM file`);
-  });
+function asUsage(error: unknown): never {
+  throw new UsageError(errorMessage(error));
 }
