@@ -26,9 +26,9 @@ export async function judgeInPlace(
   const protection = { ...task.protection, ownModules: ownModules(patch) };
   const toJudge = { patch, protection, subject };
   if (diff.tooLarge) return judgeRefused(store, tooLarge, toJudge);
-  // Code that the agent left must not run when the tests begin, unless they need it.
-  if (!task.keepProcesses) await sandbox.killProcesses('agent');
   const isFirst = (await sandbox.status(testsKey)).state === 'absent';
+  // Code that the agent left must not run when the tests begin, unless they need it. Where the agent is root, so are the tests.
+  if (isFirst && !task.keepProcesses) await sandbox.killProcesses('agent');
   const { refusal, restored } = await restoreProtected(
     sandbox,
     { workdir, patch, protection, applies: isFirst, attempt },
