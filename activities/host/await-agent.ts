@@ -2,6 +2,7 @@ import { Context } from '@temporalio/activity';
 import type { Held } from '../../infra/gateway/channel/hold.ts';
 import { createChannels } from '../../infra/gateway/channel/index.ts';
 import { blamingBrokenPrograms } from '../../infra/sandbox/broken-programs.ts';
+import { asTimeWasOver } from '../../infra/sandbox/exit-status.ts';
 import { wasEndedInside } from '../../infra/sandbox/failure.ts';
 import type { ProcessStatus, Sandbox } from '../../infra/sandbox/sandbox.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
@@ -65,7 +66,10 @@ async function watchAgent(
 const isKnown = (status: ProcessStatus): status is KnownStatus =>
   status.state === 'running' || status.state === 'exited';
 
-/** Carries an agent until it has ended or its time is over, and returns its status then. A cancelled agent is ended. */
+/**
+ * Carries an agent until it has ended or its time is over, and returns its status then, also if an earlier activity attempt has
+ * ended it since. A cancelled agent is ended.
+ */
 async function untilOver(
   host: Host,
   input: AwaitAgent,
@@ -80,7 +84,7 @@ async function untilOver(
   try {
     const status = await sandbox.wait(agentKey, { timeoutMs: leftMs, diskBeforeMb }, signal);
     signal.throwIfAborted();
-    return status;
+    return asTimeWasOver(status);
   } catch (error) {
     if (cancelRequested(signal) && host.acts(token)) await endAgent(sandbox, agentKey, 'running');
     throw error;
@@ -112,7 +116,10 @@ async function endAndCollect(
 ): Promise<readonly string[]> {
   const agentKey = agentKeyOf(input.start?.task.step);
   // Tests may need what an agent that ended by itself has left. One that ran out of time is ended with all it started.
-  if (status.state === 'running') await endAgent(sandbox, agentKey, 'running');
+  if (status.state === 'running') {
+    await sandbox.noteTimeOver(agentKey);
+    await endAgent(sandbox, agentKey, 'running');
+  }
   const uncollected = await collectAfter(host, input, sandbox, signal);
   if (!(await keepsProcesses(host, input, status))) await endAgent(sandbox, agentKey, 'exited');
   return uncollected;

@@ -1,5 +1,5 @@
 import { constants } from 'node:os';
-import type { LimitHit } from './sandbox.ts';
+import type { LimitHit, ProcessStatus } from './sandbox.ts';
 
 /** The end of a process. */
 export interface ExitRecord {
@@ -7,6 +7,10 @@ export interface ExitRecord {
   readonly signal?: string;
   readonly limit?: LimitHit;
 }
+
+/** Whether a text names a limit. */
+export const isLimit = (text: string | undefined): text is LimitHit =>
+  text === 'memory' || text === 'pids' || text === 'disk' || text === 'time';
 
 /** The exit code of a process that SIGKILL ended, as the kernel does where memory is full. */
 export const killedCode = 137;
@@ -22,4 +26,12 @@ export function exitStatus(record: ExitRecord): ExitRecord {
   if (signal === undefined) return record;
   const limit = record.limit ?? (signal === 'SIGXFSZ' ? 'disk' : undefined);
   return { ...record, signal, ...(limit === undefined ? {} : { limit }) };
+}
+
+/**
+ * Returns `running` for a process that an earlier caller ended because its time was over, so that what it left is judged as that
+ * caller would have judged it; any other status as it is.
+ */
+export function asTimeWasOver(status: ProcessStatus): ProcessStatus {
+  return status.state === 'exited' && status.limit === 'time' ? { state: 'running' } : status;
 }

@@ -137,8 +137,11 @@ export interface StartRequest extends Command {
 
 export type StartResult = 'started' | 'already-started';
 
-/** The limit that a process exceeded. All limits are the responsibility of what ran inside. */
-export type LimitHit = 'memory' | 'pids' | 'disk';
+/**
+ * The limit that a process exceeded. All limits are the responsibility of what ran inside. `time`: a caller noted that before it
+ * ended the process.
+ */
+export type LimitHit = 'memory' | 'pids' | 'disk' | 'time';
 
 export type ProcessStatus =
   | { readonly state: 'absent' }
@@ -192,6 +195,11 @@ export interface Sandbox {
    */
   wait(key: string, options: WaitOptions, signal: AbortSignal): Promise<ProcessStatus>;
   readLog(key: string, range: LogRange): Promise<LogPart>;
+  /**
+   * Notes that the time of a process is over, before it is ended, so that its status then has the limit `time`. Has no effect on a
+   * process that has ended, or in a sandbox that has no room for a command.
+   */
+  noteTimeOver(key: string): Promise<void>;
   /** Ends the process of this key and everything it left in its group. Repeatable. */
   kill(key: string): Promise<void>;
   /** Ends every process of an account, including daemons. */
@@ -203,6 +211,8 @@ export interface Sandbox {
 
 export interface WaitOptions {
   readonly timeoutMs: number;
+  /** Whether the time counts from the start of the process, which an earlier caller may have waited for. Default: from now. */
+  readonly sinceStart?: boolean;
   /** Disk use in MB from before the process, which does not count against the sandbox's limit. Default 0. */
   readonly diskBeforeMb?: number;
 }

@@ -17,7 +17,7 @@ export async function runRewardedTests(
 ): Promise<TestRun> {
   if (task.codeAsAgent) await serveAgentCommands(sandbox, { workdir, env: codeEnv }, signal);
   if (task.ownWorkdir) await ownWorkdir(sandbox, workdir, signal);
-  await sandbox.start(
+  const started = await sandbox.start(
     {
       key: testsKey,
       account: 'grader',
@@ -28,7 +28,9 @@ export async function runRewardedTests(
     },
     signal,
   );
-  const status = requireEnd(await sandbox.wait(testsKey, { timeoutMs, diskBeforeMb }, signal));
+  // Tests that an earlier activity attempt started have used a part of their time.
+  const limits = { timeoutMs, diskBeforeMb, sinceStart: started === 'already-started' };
+  const status = requireEnd(await sandbox.wait(testsKey, limits, signal));
   // A daemon of the code under test must not write a reward while it is read.
   await endTests(sandbox, 'grader', status);
   const log = await readLog(sandbox, testsKey);

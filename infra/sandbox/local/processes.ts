@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { exitStatus } from '../exit-status.ts';
+import { exitStatus, isLimit } from '../exit-status.ts';
 import { errorCode, SandboxFailure } from '../failure.ts';
 import type { Account, LimitHit, LogPart, LogRange, ProcessStatus } from '../sandbox.ts';
 
@@ -67,6 +67,12 @@ export function isRunning(directory: string): boolean {
   if (record) return isAlive(record);
   const made = statSync(directory, { throwIfNoEntry: false });
   return made !== undefined && Date.now() - made.mtimeMs < startGraceMs;
+}
+
+/** Returns the time since the start of a claimed process. */
+export function ageMs(directory: string): number {
+  const claimed = statSync(join(directory, 'account'), { throwIfNoEntry: false });
+  return claimed === undefined ? 0 : Math.max(0, Date.now() - claimed.mtimeMs);
 }
 
 export function supervisorPid(directory: string): number | undefined {
@@ -134,8 +140,6 @@ function exitCodeOf(directory: string): number | undefined {
   const text = readIfExists(join(directory, 'exit'));
   return text !== undefined && /^\d+\n$/.test(text) ? Number(text) : undefined;
 }
-
-const isLimit = (text: string | undefined): text is LimitHit => text === 'memory' || text === 'pids' || text === 'disk';
 
 /** Whether the recorded process lives: a pid stands for the same process only if its start tick is the same. */
 function isAlive(record: string): boolean {

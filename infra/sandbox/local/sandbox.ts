@@ -32,7 +32,7 @@ import { endAccounts, endProcess } from './end-processes.ts';
 import { splitEnvironment } from './environment.ts';
 import { runForeground } from './foreground.ts';
 import { controlOf, executionsOf, insidePath, type SandboxDirectory, treeOf } from './layout.ts';
-import { claim, pidIn, readLogFile, recordLimit, statusOf } from './processes.ts';
+import { ageMs, claim, isRunning, pidIn, readLogFile, recordLimit, statusOf } from './processes.ts';
 import { diskUsageMb } from './resource-usage.ts';
 import { readFileSafely, withDirectory, writeFileSafely } from './safe-files.ts';
 import { supervise } from './supervisor.ts';
@@ -128,11 +128,12 @@ class LocalSandbox implements Sandbox {
 
   async #untilEnded(
     key: string,
-    { timeoutMs, diskBeforeMb = 0 }: WaitOptions,
+    { timeoutMs, diskBeforeMb = 0, sinceStart = false }: WaitOptions,
     signal: AbortSignal,
   ): Promise<ProcessStatus> {
-    const deadlineMs = Date.now() + timeoutMs;
-    const watched = this.#watched(this.#processOf(key), diskBeforeMb);
+    const directory = this.#processOf(key);
+    const deadlineMs = Date.now() + timeoutMs - (sinceStart ? ageMs(directory) : 0);
+    const watched = this.#watched(directory, diskBeforeMb);
     for (;;) {
       signal.throwIfAborted();
       const status = this.#statusOf(key);
@@ -160,6 +161,11 @@ class LocalSandbox implements Sandbox {
 
   async readLog(key: string, range: LogRange): Promise<LogPart> {
     return readLogFile(this.#processOf(key), range, logBytes);
+  }
+
+  async noteTimeOver(key: string): Promise<void> {
+    const directory = this.#processOf(key);
+    if (isRunning(directory)) recordLimit(directory, 'time');
   }
 
   async kill(key: string): Promise<void> {

@@ -39,6 +39,8 @@ export interface Processes {
   status(key: string, signal: AbortSignal): Promise<ProcessStatus>;
   /** Waits for any status but `running`; resolves with `running` after a while, with a stream after `mostMs`. */
   watch(key: string, signal: AbortSignal, mostMs?: number): Promise<ProcessStatus>;
+  /** Returns the time since the start of a process, in whole seconds. */
+  ageMs(key: string, signal: AbortSignal): Promise<number>;
   readLog(key: string, range: LogRange, signal: AbortSignal): Promise<LogPart>;
 }
 
@@ -92,7 +94,12 @@ export function createProcesses(shell: Shell, spec: StoredSpec, reports: Sandbox
     return { bytes: stdout, nextByte: fromByte + stdout.length, truncated };
   };
 
-  return { start, status, watch, readLog };
+  const ageMs = async (key: string, signal: AbortSignal): Promise<number> => {
+    const { stdout } = await shell.run({ role: 'keeper', text: scripts.age, args: [key] }, signal);
+    return Math.max(0, Number.parseInt(String(stdout), 10) || 0) * 1_000;
+  };
+
+  return { start, status, watch, ageMs, readLog };
 }
 
 /** Throws if the kernel ended the recorder or the reader for memory: no account can end these, but one may have filled the memory. */

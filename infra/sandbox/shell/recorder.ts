@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { exitStatus } from '../exit-status.ts';
+import { exitStatus, isLimit } from '../exit-status.ts';
 import { SandboxFailure } from '../failure.ts';
-import type { LimitHit, ProcessStatus } from '../sandbox.ts';
+import type { ProcessStatus } from '../sandbox.ts';
 import * as scripts from './scripts.ts';
 import type { Shell } from './shell.ts';
 
@@ -130,5 +130,3 @@ export function parseStatus(output: string): ProcessStatus {
   if (state === 'unknown') return { state, evidence: [first, ...rest].join(' ') };
   throw new SandboxFailure('Internal', `expected a process status, got ${JSON.stringify(output)}`);
 }
-
-const isLimit = (text: string | undefined): text is LimitHit => text === 'memory' || text === 'pids' || text === 'disk';

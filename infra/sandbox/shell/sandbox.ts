@@ -39,6 +39,8 @@ const pausePerMeasurement = 20;
 const orphanGraceSec = 5;
 /** The longest time to end the processes of a key by their mark, and then the longest time to wait for the report of their end. */
 const killedMs = 30_000;
+/** The longest time to note that the time of a process is over. */
+const notedMs = 10_000;
 const never = new AbortController().signal;
 
 /** A running sandbox: the means to run scripts in it, and what its handle needs to know. */
@@ -150,9 +152,10 @@ class ShellSandbox implements Sandbox {
     const either = AbortSignal.any([stop.signal, signal]);
     const limits = this.#enforceDiskLimit(key, options.diskBeforeMb ?? 0, either);
     limits.catch(() => undefined);
-    const deadline = delay(options.timeoutMs, 'late' as const, { signal: either });
-    deadline.catch(() => undefined);
     try {
+      const usedMs = options.sinceStart ? await this.#processes.ageMs(key, either) : 0;
+      const deadline = delay(Math.max(0, options.timeoutMs - usedMs), 'late' as const, { signal: either });
+      deadline.catch(() => undefined);
       for (;;) {
         const status = await Promise.race([this.#processes.watch(key, either), deadline, limits]);
         if (status === 'late') return await this.status(key);
@@ -168,6 +171,14 @@ class ShellSandbox implements Sandbox {
 
   readLog(key: string, range: LogRange): Promise<LogPart> {
     return this.#processes.readLog(requireKey(key), range, never);
+  }
+
+  async noteTimeOver(key: string): Promise<void> {
+    const late = AbortSignal.timeout(notedMs);
+    await this.#noteLimit(requireKey(key), 'time', late).catch((error: unknown) => {
+      // A process that leaves no room for this command has to be ended all the same, and a lost sandbox says so at the next call.
+      if (!late.aborted && !(error instanceof SandboxFailure)) throw error;
+    });
   }
 
   async kill(key: string): Promise<void> {
@@ -221,9 +232,13 @@ class ShellSandbox implements Sandbox {
   }
 
   async #endOver(key: string, limit: LimitHit): Promise<void> {
-    await this.#shell.run({ role: 'keeper', text: scripts.noteLimit, args: [key, limit] }, never);
+    await this.#noteLimit(key, limit, never);
     await this.killProcesses('agent');
     await this.#endMarked('grader', markOf(key));
+  }
+
+  async #noteLimit(key: string, limit: LimitHit, signal: AbortSignal): Promise<void> {
+    await this.#shell.run({ role: 'keeper', text: scripts.noteLimit, args: [key, limit] }, signal);
   }
 }
 

@@ -133,6 +133,12 @@ ${status}`;
 /** Records the limit that ended a process; the first one stays. $1 key, $2 the limit. */
 export const noteLimit = `d=${keeperDirectory}/$1; [ -d "$d" ] && { [ -e "$d/limit" ] || echo "$2" >"$d/limit"; }`;
 
+/** Prints the seconds since the start of a process; 0 if it was never started. $1 key. */
+export const age = `
+now=$(date +%s); began=$(stat -c %Y "${keeperDirectory}/$1/live" 2>/dev/null) || began=$now
+echo $((now - began))
+`;
+
 /** Prints a part of a log, and the log's size to stderr. $1 key, $2 first byte counted from 1, $3 maximum of bytes. */
 export const readLog = `
 log=${keeperDirectory}/$1/log; [ -r "$log" ] || { echo 0 >&2; exit 0; }

@@ -28,6 +28,7 @@ function timedSandbox(sandbox: Sandbox, clock: Clock): Sandbox {
     status: (key) => sandbox.status(key),
     wait: (key, options, signal) => clock.time(testsTime, () => sandbox.wait(key, options, signal)),
     readLog: (key, range) => clock.time('copy out', () => sandbox.readLog(key, range)),
+    noteTimeOver: (key) => clock.time('end processes', () => sandbox.noteTimeOver(key)),
     kill: (key) => clock.time('end processes', () => sandbox.kill(key)),
     killProcesses: (account) => clock.time('end processes', () => sandbox.killProcesses(account)),
     diskUsage: () => clock.time('look at the disk', () => sandbox.diskUsage()),

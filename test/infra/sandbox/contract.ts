@@ -6,6 +6,7 @@ import { hostileContract } from './contract-hostile.ts';
 import { lifeContract } from './contract-life.ts';
 import { processContract } from './contract-processes.ts';
 import { streamContract } from './contract-streams.ts';
+import { timeContract } from './contract-time.ts';
 
 /** A kind of sandbox that the contract is checked for. */
 export interface Subject {
@@ -81,6 +82,7 @@ export function sandboxContract(subject: Subject): void {
     filesContract(bench);
     changesContract(bench);
     processContract(bench);
+    timeContract(bench);
     streamContract(bench);
     hostileContract(bench);
   });

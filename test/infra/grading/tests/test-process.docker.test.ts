@@ -34,7 +34,9 @@ it('ends every process that tests left behind, whether they exited or ran out of
       assert.ok((await stragglers(sandbox)) > 0);
       await endTests(sandbox, account, end);
       assert.equal(await stragglers(sandbox), 0, `${account}, ${state}`);
-      assert.equal((await sandbox.status('tests')).state, 'exited');
+      const after = await sandbox.status('tests');
+      assert.equal(after.state, 'exited');
+      assert.equal(requireEnd(after).state, state, 'as another activity attempt finds it');
     }
   }
 });

@@ -9,3 +9,8 @@ it('retries an evaluation if the end of its tests was not observed', () => {
   assert.deepEqual(requireEnd({ state: 'exited', exitCode: 1 }), { state: 'exited', exitCode: 1 });
   assert.deepEqual(requireEnd({ state: 'running' }), { state: 'running' });
 });
+
+it('knows tests that an earlier activity attempt ended because their time was over', () => {
+  const ended = { state: 'exited', exitCode: 137, signal: 'SIGKILL', limit: 'time' } as const;
+  assert.deepEqual(requireEnd(ended), { state: 'running' });
+});

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { after, before, it } from 'node:test';
+import { createHelperSpawner } from '../../infra/process/spawner/through-helper.ts';
+import { SandboxFailure } from '../../infra/sandbox/failure.ts';
+import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
+import type { Sandbox, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
+import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
+import { writeHarborTask } from '../helpers/tasks/harbor-task.ts';
+
+let rollouts: Rollouts;
+/** How often the end of an agent is still to be interrupted. */
+let interruptions = 0;
+
+/** Returns a provider whose sandboxes end an agent, and then break off as if the worker had died. */
+function interrupting(real: SandboxProvider): SandboxProvider {
+  return {
+    ...real,
+    attach: async (name) => {
+      const sandbox = await real.attach(name);
+      if (sandbox === undefined) return undefined;
+      const killProcesses: Sandbox['killProcesses'] = async (account) => {
+        await sandbox.killProcesses(account);
+        if (interruptions === 0) return;
+        interruptions -= 1;
+        throw new SandboxFailure('SandboxUnavailable', 'the engine restarts');
+      };
+      return new Proxy(sandbox, {
+        get: (target, name) => {
+          if (name === 'killProcesses') return killProcesses;
+          const value: unknown = Reflect.get(target, name, target);
+          return typeof value === 'function' ? value.bind(target) : value;
+        },
+      });
+    },
+  };
+}
+
+before(async () => {
+  rollouts = await startRollouts((home) => ({
+    taskRoots: [join(home, 'tasks')],
+    provider: interrupting(
+      createLocalProvider({ root: `${home}/sandboxes`, stack: 'test-stack', spawner: createHelperSpawner() }),
+    ),
+  }));
+});
+after(() => rollouts?.close());
+
+it('remembers that the time of an agent was over when the attempt that ended it is interrupted', async () => {
+  const files = { solve: 'echo right >/workspace/answer.txt; sleep 600' };
+  const task = await writeHarborTask(join(rollouts.home, 'tasks'), 'slow', files);
+  interruptions = 1;
+  const result = await rollouts.run('interrupted', { task, agent: 'oracle', agentTimeoutSec: 3 });
+  assert.equal(interruptions, 0);
+  assert.deepEqual([result.outcome, result.stop, result.reward], ['scored', 'deadline', 1], JSON.stringify(result));
+});
