@@ -12,6 +12,7 @@ import { judgeArtifacts } from './artifacts/judge-artifacts.ts';
 import type { Evaluation, EvaluationHost } from './evaluation.ts';
 import { judgeDiff } from './judge-diff.ts';
 import { type Judged, judgeEnded } from './judged.ts';
+import { patientAttempts } from './late.ts';
 import { judgeSnapshot } from './snapshot/judge-snapshot.ts';
 import { solve } from './solve.ts';
 import { subjectOf } from './subject.ts';
@@ -38,13 +39,18 @@ export async function judgeInFreshSandbox(
     `evaluation ${name} took longer than ${limitMs / 1000} s, so the host may be overloaded; the evaluation is retried`,
   );
   const network = await host.testNetwork(input.task, { sandbox: name, channels: provider.channels });
+  let isSetUp = false;
+  const onSetUp = (): void => {
+    isSetUp = true;
+  };
   try {
-    const limited = { ...input, network };
+    const limited = { ...input, network, onSetUp };
     const judged = await withTimeLimit({ limitMs, late }, (ending) => judge(host, limited, name, ending), signal);
     return withNetwork(judged, await network?.end());
   } catch (error) {
     if (!(error instanceof SandboxFailure)) throw error;
     if (!wasEndedInside(error)) throw retryable(error);
+    if (!isSetUp) throw endedInSetUp(error, input);
     const ended = { task: input.files, diff: input.diff, subject: subjectOf(input) };
     return withNetwork(await judgeEnded(host.store, error.message, ended), await network?.end());
   } finally {
@@ -83,7 +89,24 @@ function retryable(error: SandboxFailure): Error {
   return new TemperFailure('SandboxUnavailable', `the evaluation lost its sandbox: ${error.message}`, { cause: error });
 }
 
-type NetworkedEvaluation = Evaluation & { readonly network: TestNetwork | undefined };
+/**
+ * The failure of a sandbox that ended before any work was in it. The agent cannot have caused that: a node whose memory is full may
+ * have, and what the task itself runs there will do so each time.
+ */
+function endedInSetUp(error: SandboxFailure, { task, number }: Pick<Evaluation, 'task' | 'number'>): TemperFailure {
+  const what = `the sandbox for the tests of task ${task.id} ended while it was set up, before the agent's work was in it: ${error.message}`;
+  if (number <= patientAttempts) {
+    return new TemperFailure('SandboxUnavailable', `${what}; the evaluation is retried`, { cause: error });
+  }
+  const todo = 'look at its memory limit, and at what its entry point, health check and set-up commands do';
+  return new TemperFailure('SetupFailed', `${what}, in attempt ${number}; ${todo}`, { cause: error });
+}
+
+type NetworkedEvaluation = Evaluation & {
+  readonly network: TestNetwork | undefined;
+  /** Called once the task's own set-up has ended and the work comes into the sandbox. */
+  onSetUp(): void;
+};
 
 async function judge(
   host: EvaluationHost,
@@ -91,8 +114,8 @@ async function judge(
   name: string,
   signal: AbortSignal,
 ): Promise<Judged> {
-  const { epoch, run, task, diff, snapshot, timeoutMs, provider, files, image, beside, network, number, report } =
-    input;
+  const { epoch, run, task, diff, snapshot, timeoutMs, provider, files, image, beside, network, number } = input;
+  const { report, onSetUp } = input;
   const { workdir, diskMb } = task;
   const spec = sandboxSpec(host, {
     name,
@@ -116,7 +139,7 @@ async function judge(
   const judged = { task: files, diff, workdir, diskMb, subject, attempt: number, ...tests };
   if (files.testImage !== null) {
     network?.carry(sandbox, testAccount(files));
-    return judgeArtifacts(sandbox, host.store, { ...judged, artifacts: snapshot }, signal);
+    return judgeArtifacts(sandbox, host.store, { ...judged, artifacts: snapshot, onSetUp }, signal);
   }
   const { baseCommit } = await prepareWorkspace(
     sandbox,
@@ -125,6 +148,7 @@ async function judge(
     signal,
   );
   requireSameBase(input, baseCommit);
+  onSetUp();
   if (input.solve) await solve(sandbox, files, { workdir, path }, signal);
   network?.carry(sandbox, testAccount(files));
   return snapshot === undefined

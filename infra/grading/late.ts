@@ -1,7 +1,10 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 
-/** The number of activity attempts that blame the host if a command that handles the agent's work runs out of time. */
-const patientAttempts = 2;
+/**
+ * The number of activity attempts that blame the host if a command that handles the agent's work runs out of time, or if a sandbox
+ * ends before that work is in it.
+ */
+export const patientAttempts = 2;
 
 /** Whether another activity attempt is made because a command ran out of time: the host may have been too busy. */
 export const isWorthRetry = ({ timedOut }: { readonly timedOut: boolean }, attempt: number): boolean =>

@@ -24,6 +24,8 @@ const limits = { timeoutMs: 120_000, maxOutputBytes: 64 * 1024 } as const;
 export interface ArtifactsToJudge extends DiffToJudge {
   /** The artifacts of the agent; absent for a task that no agent has worked at. */
   readonly artifacts: Snapshot | undefined;
+  /** Called once the sandbox is set up, before the artifacts come into it. */
+  onSetUp(): void;
 }
 
 /** Puts an agent's artifacts into a sandbox of the tests' own image, and runs the tests that the image holds. */
@@ -40,6 +42,7 @@ export async function judgeArtifacts(
   const deadlineMs = Date.now() + setupMs;
   if (healthCheck !== null) await awaitHealthy(sandbox, healthCheck, { workdir, env, deadlineMs }, signal);
   await requireEntrypoint(sandbox, task);
+  input.onSetUp();
   const refusal = artifacts === undefined ? null : await place(sandbox, store, { artifacts, workdir, attempt }, signal);
   if (refusal !== null) {
     const { verdict, ...rest } = await judgeRefused(store, refusal, { patch, protection, subject });
