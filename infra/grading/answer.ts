@@ -1,4 +1,5 @@
 import type { BlobRef } from '../../workflows/contracts/blob.ts';
+import type { Task } from '../../workflows/contracts/task.ts';
 import type { FileEntry, FileTree } from '../sandbox/file-tree.ts';
 import type { Store } from '../store/store.ts';
 import type { GradedTask } from './task.ts';
@@ -6,20 +7,31 @@ import type { GradedTask } from './task.ts';
 /** The name of the answer beside the tests, and of the reference answer beside the reference solution. */
 const answerFile = 'answer.txt';
 
-/** Puts the answer that an agent recorded beside the tests, which judge it. Tests without such a file got no answer. */
-export async function withAnswer<Task extends Pick<GradedTask, 'tests'>>(
+/** The files of a task with the answer to it, and without it if it is the agent's own. */
+export interface AnsweredFiles<Files> {
+  readonly files: Files;
+  readonly ownFiles: Files;
+}
+
+/**
+ * Puts the answer that an agent recorded beside the tests, which judge it. Tests without such a file got no answer. The rewards of
+ * an OpenEnv environment are an answer that the agent has not written: the task is to blame if they are invalid.
+ */
+export async function withAnswer<Files extends Pick<GradedTask, 'tests'>>(
   store: Store,
-  task: Task,
+  { hostTools = [] }: Pick<Task, 'hostTools'>,
+  own: Files,
   answer: BlobRef | undefined,
-): Promise<Task> {
+): Promise<AnsweredFiles<Files>> {
   const bytes = answer === undefined ? null : await store.get(answer.digest);
-  return { ...task, tests: testsWith(task, bytes) };
+  const files = { ...own, tests: testsWith(own, bytes) };
+  return { files, ownFiles: hostTools.includes('environment') ? files : own };
 }
 
 /** Puts the reference answer beside the tests, as if the agent had recorded it. */
-export const solutionsAnswer = <Task extends Pick<GradedTask, 'tests' | 'solution'>>(task: Task): Task => ({
-  ...task,
-  tests: testsWith(task, referenceAnswer(task)),
+export const solutionsAnswer = <Files extends Pick<GradedTask, 'tests' | 'solution'>>(files: Files): Files => ({
+  ...files,
+  tests: testsWith(files, referenceAnswer(files)),
 });
 
 /** The reference answer of a task; null without one. */

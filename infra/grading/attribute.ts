@@ -44,9 +44,8 @@ const solutionKey = ({ bundle, step = 1 }: Task): string => `${bundle.digest} ${
 
 /** Judges the task's reference solution in a fresh sandbox without the diff. */
 async function judgeReference(host: EvaluationHost, input: Evaluation, signal: AbortSignal): Promise<Judged> {
-  const diff = await emptyDiff(host.store, input.diff.baseCommit);
-  const solved = { ...input, files: solutionsAnswer(input.files), diff, solve: true };
-  return judgeAgain(host, withoutSnapshot(solved), signal);
+  const untouched = await withoutWork(host, input);
+  return judgeAgain(host, { ...untouched, files: solutionsAnswer(untouched.files), solve: true }, signal);
 }
 
 /**
@@ -61,12 +60,11 @@ export async function attribute(
 ): Promise<Verdict> {
   if (missing.length > 0 && input.provider.programs === 'host') await requirePrograms(host, input, missing, signal);
   if (invalidReward === null) return verdict;
-  // Agent code can make the tests write an invalid reward. Blame the task only if it also does so on an untouched workspace.
-  const diff = await emptyDiff(host.store, input.diff.baseCommit);
-  const untouched =
-    diff.patch.digest === input.diff.patch.digest
-      ? invalidReward
-      : (await judgeAgain(host, withoutSnapshot({ ...input, diff }), signal)).invalidReward;
+  // The work may have caused it. Blame the task only if the same happens without any work.
+  const without = await withoutWork(host, input);
+  const untouched = isWithoutWork(input, without)
+    ? invalidReward
+    : (await judgeAgain(host, without, signal)).invalidReward;
   if (untouched === null) return verdict;
   throw new TemperFailure(
     'InvalidReward',
@@ -98,4 +96,14 @@ async function requirePrograms(
   );
 }
 
-const withoutSnapshot = ({ snapshot: _, ...evaluation }: Evaluation): Evaluation => evaluation;
+/** Returns an evaluation of the task in a fresh sandbox without anything that an agent has left: no diff, files or answer. */
+async function withoutWork({ store }: EvaluationHost, { snapshot: _, ...input }: Evaluation): Promise<Evaluation> {
+  return { ...input, files: input.ownFiles, diff: await emptyDiff(store, input.diff.baseCommit) };
+}
+
+/** Whether an evaluation was already one without any work, which no one can say of one in the agent's own sandbox. */
+const isWithoutWork = ({ files, ownFiles, diff, snapshot }: Evaluation, without: Evaluation): boolean =>
+  files.gradedIn !== 'same' &&
+  files.tests === ownFiles.tests &&
+  diff.patch.digest === without.diff.patch.digest &&
+  (snapshot === undefined || (snapshot.entries === 0 && snapshot.above === undefined));

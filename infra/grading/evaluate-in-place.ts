@@ -34,7 +34,7 @@ export async function evaluateInPlace(
   signal: AbortSignal,
 ): Promise<Verdict> {
   const { task, diff, timeoutMs, kind } = input;
-  const files = await withAnswer(host.store, await host.tasks.open(task), input.answer);
+  const { files, ownFiles } = await withAnswer(host.store, task, await host.tasks.open(task), input.answer);
   const subject = subjectOf(input);
   const { workdir, diskMb } = task;
   const network = await host.testNetwork(task, {
@@ -68,7 +68,7 @@ export async function evaluateInPlace(
   if (!blames) return found.verdict;
   const provider = await host.choose(kind, task, { filesInImage: files.workspace.size === 0 });
   const prepared = await prepareSandbox({ store: host.store, provider }, { task, files }, report, signal);
-  const evaluation = { ...input, number, report, provider, files, ...prepared, solve: false };
+  const evaluation = { ...input, number, report, provider, files, ownFiles, ...prepared, solve: false };
   // The tests cannot run again: they have changed the agent's sandbox.
   await requireHosts(host, evaluation, found, signal);
   return attribute(host, evaluation, found, signal);

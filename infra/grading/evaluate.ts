@@ -18,13 +18,14 @@ export async function evaluate(
   signal: AbortSignal,
 ): Promise<Verdict> {
   const task = taskOfTests(input.task);
-  const files = await withAnswer(host.store, filesOfTests(await host.tasks.open(task)), input.answer);
+  const opened = filesOfTests(await host.tasks.open(task));
+  const { files, ownFiles } = await withAnswer(host.store, task, opened, input.answer);
   if (files.gradedIn === 'same') throw needsItsSandbox(task.id);
   const lifetimeMs = input.timeoutMs + evaluationMarginMs;
   const choice = input.snapshot?.kind ?? input.sandbox;
   const provider = await host.choose(choice, task, { filesInImage: files.workspace.size === 0, lifetimeMs });
   const prepared = await prepareSandbox({ store: host.store, provider }, { task, files }, report, signal);
-  const evaluation = { ...input, task, number, report, provider, files, ...prepared, solve: false };
+  const evaluation = { ...input, task, number, report, provider, files, ownFiles, ...prepared, solve: false };
   if (input.reuseVerdict !== true) return evaluateUncached(host, evaluation, signal);
   const key = verdictKey({ ...input, imageId: await contentOf(provider, prepared), kind: provider.kind });
   const known = key === null ? null : await host.verdicts.find(key);

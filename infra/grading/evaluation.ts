@@ -51,7 +51,10 @@ export interface EvaluationTry {
 /** A diff to judge, with all that its fresh sandboxes are made of. */
 export interface Evaluation extends EvaluationRequest, EvaluationTry, PreparedSandbox {
   readonly provider: SandboxProvider;
+  /** The task's files, with the answer that was recorded beside the tests. */
   readonly files: EvaluatedTask;
+  /** The task's files without an answer of the agent's; `files` itself if it has none. */
+  readonly ownFiles: EvaluatedTask;
   /** Whether the reference solution is applied before the diff. */
   readonly solve: boolean;
 }

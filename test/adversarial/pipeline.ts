@@ -38,6 +38,8 @@ import { until } from '../helpers/until.ts';
 export interface ScriptedAgent {
   readonly files?: Readonly<Record<string, string>>;
   readonly script?: string;
+  /** The answer that it records with a host tool. */
+  readonly answer?: string;
 }
 
 export interface Evaluated {
@@ -53,7 +55,7 @@ export interface Evaluated {
 export interface Pipeline extends AsyncDisposable {
   readonly store: Store;
   run(task: HarborTask, agent: ScriptedAgent): Promise<Evaluated>;
-  /** Evaluates the agent's work as a host does in an activity attempt, the first by default, which may throw. */
+  /** Evaluates the agent's work as a host does in an activity attempt, the first by default, which may throw; also a snapshot. */
   evaluate(task: HarborTask, agent: ScriptedAgent, attempt?: number): Promise<Verdict>;
   /** The sandboxes of evaluations that were reported as left behind. */
   readonly left: readonly string[];
@@ -74,7 +76,7 @@ export const testsMayEnd = '/tmp/tests-may-end';
 export const secret = 'a-secret-of-a-session';
 const agentTimeoutMs = 120_000;
 const testTimeoutMs = 30_000;
-const snapshotBytes = 2 ** 26;
+const toKeep = { secret, leftOut: [], mostBytes: 2 ** 26 } as const;
 /** The attempts of a stage of a rollout. */
 const stageAttempts = 12;
 const size = { cpus: 1, memoryMb: 512, diskMb: 256, pids: 128 } as const;
@@ -181,13 +183,14 @@ export async function createPipeline(kind: SandboxKind, open = providers[kind]):
   const left: string[] = [];
   const opened = new Map<string, HarborTask>();
   /** Makes the task known to the host, and describes its evaluation. */
-  const requestOf = async (files: HarborTask, diff: Diff) => {
+  const requestOf = async (files: HarborTask, diff: Diff, { answer }: ScriptedAgent) => {
     const id = `${stack}-${count++}`;
     opened.set(id, files);
     const bundle = await store.put(Buffer.from(id), 'text/plain');
     const task = { ...files.description, id, bundle };
     const epoch = { rollout: id, epoch: 1 };
-    return { epoch, run: 'run', task, sandbox: kind, diff, timeoutMs: testTimeoutMs };
+    const given = answer === undefined ? {} : { answer: await store.put(Buffer.from(answer), 'text/plain') };
+    return { epoch, run: 'run', task, sandbox: kind, diff, timeoutMs: testTimeoutMs, ...given };
   };
   const first = { number: 1, report: () => undefined };
 
@@ -195,7 +198,11 @@ export async function createPipeline(kind: SandboxKind, open = providers[kind]):
     store,
     left,
     async evaluate(task, agent, number = 1) {
-      const request = await requestOf(task, await produce(task, agent));
+      const { diff, ...kept } = await produceThen(task, agent, async (sandbox, found) => {
+        if (task.gradedIn !== 'snapshot') return { diff: found };
+        return { diff: found, snapshot: await keepSnapshot(sandbox, store, toKeep, signal) };
+      });
+      const request = { ...(await requestOf(task, diff, agent)), ...kept };
       return evaluate(host, request, { ...first, number }, signal);
     },
     run: async (task, agent) => judge(task, await produce(task, agent)),
@@ -214,14 +221,13 @@ export async function createPipeline(kind: SandboxKind, open = providers[kind]):
           secret,
         };
         if (again) await leaveRunning(sandbox, (ending) => judgeInPlace(sandbox, store, work, ending));
-        const request = { ...(await requestOf(task, diff)), kind };
+        const request = { ...(await requestOf(task, diff, agent)), kind };
         const evaluation = () => evaluateInPlace(host, request, { ...first, sandbox, secret }, signal);
         return describe(diff, await asStage(evaluation));
       }),
     async runSnapshot(task, agent) {
-      const options = { secret, leftOut: [], mostBytes: snapshotBytes };
       const [snapshot, diff] = await produceThen(task, agent, async (sandbox, found) => [
-        await keepSnapshot(sandbox, store, options, signal),
+        await keepSnapshot(sandbox, store, toKeep, signal),
         found,
       ]);
       const verdict = await inSandbox('evaluation', task, async (sandbox) => {

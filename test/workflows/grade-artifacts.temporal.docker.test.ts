@@ -45,6 +45,14 @@ describe('a task whose tests are in an image of their own', () => {
     assert.deepEqual(await rollouts.sandboxes(), []);
   });
 
+  it('is worth 0 if an artifact makes its tests write an invalid reward', async () => {
+    const test = 'cat /tmp/out/reward >/logs/verifier/reward.txt || echo 0 >/logs/verifier/reward.txt\n';
+    const solve = 'mkdir -p /tmp/out && echo nan >/tmp/out/reward';
+    const task = await writeHarborTask(join(rollouts.home, 'tasks'), 'nan', { ...files, solve, test });
+    const { outcome, reward, verdict } = await rollouts.run('nan', { task, agent: 'oracle', sandbox: 'docker' });
+    assert.deepEqual([outcome, reward, verdict?.kind], ['scored', 0, 'no-reward']);
+  });
+
   it('is invalid before its agent starts if the image of its tests cannot be built', async () => {
     const others = {
       'tests/Dockerfile': 'FROM temper-tasks:bookworm\nRUN echo no compiler >&2; exit 7\nCOPY . /tests\n',
