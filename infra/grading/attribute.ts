@@ -6,7 +6,7 @@ import { solutionsAnswer } from './answer.ts';
 import { emptyDiff } from './capture/capture-diff.ts';
 import type { Evaluation, EvaluationHost } from './evaluation.ts';
 import { judgeAgain } from './judge-in-fresh-sandbox.ts';
-import type { Judged } from './judged.ts';
+import type { Fault, Judged } from './judged.ts';
 import { askedHosts, unreachedHosts } from './tests/unreached.ts';
 
 /**
@@ -50,27 +50,27 @@ async function judgeReference(host: EvaluationHost, input: Evaluation, signal: A
 
 /**
  * Returns a verdict, unless the task or the host is to blame for it, which only fresh sandboxes without the agent's work can
- * tell. Throws InvalidReward and MissingProgram.
+ * tell. Throws InvalidReward, SetupFailed and MissingProgram.
  */
 export async function attribute(
   host: EvaluationHost,
   input: Evaluation,
-  { verdict, invalidReward, missing }: Judged,
+  { verdict, fault, missing }: Judged,
   signal: AbortSignal,
 ): Promise<Verdict> {
   if (missing.length > 0 && input.provider.programs === 'host') await requirePrograms(host, input, missing, signal);
-  if (invalidReward === null) return verdict;
+  if (fault === null) return verdict;
   // The work may have caused it. Blame the task only if the same happens without any work.
   const without = await withoutWork(host, input);
-  const untouched = isWithoutWork(input, without)
-    ? invalidReward
-    : (await judgeAgain(host, without, signal)).invalidReward;
-  if (untouched === null) return verdict;
-  throw new TemperFailure(
-    'InvalidReward',
-    `${untouched}; they also write it over the untouched workspace, so correct the task's tests/test.sh`,
-  );
+  const untouched = isWithoutWork(input, without) ? fault : (await judgeAgain(host, without, signal)).fault;
+  if (untouched?.type !== fault.type) return verdict;
+  throw new TemperFailure(fault.type, `${untouched.evidence}; ${remedies[fault.type]}`);
 }
+
+const remedies: Readonly<Record<Fault['type'], string>> = {
+  InvalidReward: "they also write it over the untouched workspace, so correct the task's tests/test.sh",
+  SetupFailed: 'the same holds for the untouched workspace, so make its files readable for all in the image',
+};
 
 /**
  * Throws MissingProgram if this host lacks a program that the tests report as missing. The report may come from the code under

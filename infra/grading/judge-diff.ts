@@ -48,7 +48,7 @@ export async function judgeDiff(
   if (applied === null) return judgeRefused(store, refusal, { patch, protection, subject });
   await placeHiddenTests(sandbox, task, workdir, signal);
   const diskBeforeMb = await initialDiskMb(sandbox, task.workspace, input.diskMb);
-  const run = await runTests(sandbox, task, { workdir, timeoutMs, diskBeforeMb, path, network }, signal);
+  const run = await runTests(sandbox, task, { workdir, timeoutMs, attempt, diskBeforeMb, path, network }, signal);
   return judgeRun(store, run, { patch, protection, subject }, { applied, restored });
 }
 

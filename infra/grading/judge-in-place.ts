@@ -36,7 +36,8 @@ export async function judgeInPlace(
   );
   if (refusal !== null) return judgeRefused(store, refusal, toJudge);
   const { usedMb: diskBeforeMb } = await sandbox.diskUsage();
-  const run = await runTests(sandbox, task, { workdir, timeoutMs, diskBeforeMb, path, network }, signal);
-  const told = { ...run, log: withoutSecret(run.log, secret), exposure: 'same-sandbox' as const };
+  const run = await runTests(sandbox, task, { workdir, timeoutMs, attempt, diskBeforeMb, path, network }, signal);
+  const exposure = run.exposure === undefined ? {} : ({ exposure: 'same-sandbox' } as const);
+  const told = { ...run, log: withoutSecret(run.log, secret), ...exposure };
   return judgeRun(store, told, toJudge, { restored });
 }

@@ -1,6 +1,7 @@
 import { firstOfEach } from '../../workflows/algorithms/flags.ts';
 import { rewardOf } from '../../workflows/algorithms/reward.ts';
 import type { Diff } from '../../workflows/contracts/diff.ts';
+import type { FailureType } from '../../workflows/contracts/failures.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
 import type { Store } from '../store/store.ts';
 import { flagEvaluation } from './flags/evaluation.ts';
@@ -12,16 +13,19 @@ import { toVerdict } from './verdict.ts';
 
 export interface Judged {
   readonly verdict: Verdict;
-  /**
-   * The invalid reward that the tests wrote, described; null if it was valid or missing. Its verdict is worth 0 and flagged.
-   * One evaluation cannot say whether the task or the diff caused it.
-   */
-  readonly invalidReward: string | null;
+  /** The fault of the task or of the work; null without one. Its verdict is worth 0. One evaluation cannot say whose fault it is. */
+  readonly fault: Fault | null;
   /**
    * The programs that the log reports as missing; empty for a full reward. One evaluation cannot say whether the host lacks
    * them or the task does: the code under test may print anything.
    */
   readonly missing: readonly string[];
+}
+
+/** An invalid reward, or a workdir of which the tests could not get a copy, described. */
+export interface Fault {
+  readonly type: Extract<FailureType, 'InvalidReward' | 'SetupFailed'>;
+  readonly evidence: string;
 }
 
 interface PatchToJudge {
@@ -41,7 +45,12 @@ export async function judgeRun(
   const flags = flagEvaluation(patch, protection, run);
   const verdict = { ...(await toVerdict(store, run, { subject, flags })), ...placed };
   const missing = rewardOf(verdict, 'binary') === 1 ? [] : missingPrograms(run.log.toString('utf8'));
-  return { verdict, invalidReward: run.invalidReward ?? null, missing };
+  return { verdict, fault: faultOf(run), missing };
+}
+
+function faultOf({ invalidReward, notCopied }: TestRun): Fault | null {
+  if (notCopied !== undefined) return { type: 'SetupFailed', evidence: notCopied };
+  return invalidReward === undefined ? null : { type: 'InvalidReward', evidence: invalidReward };
 }
 
 /** Judges work that cannot be placed for the tests, or in which the task's own files cannot be restored. */
@@ -53,7 +62,7 @@ export async function judgeRefused(
   const log = Buffer.from(`The diff does not apply:\n${refusal}\n`);
   const flags = flagEvaluation(patch, protection, null);
   const failed = { kind: 'patch-failed', value: null, exitCode: null, log } as const;
-  return { verdict: await toVerdict(store, failed, { subject, flags }), invalidReward: null, missing: [] };
+  return { verdict: await toVerdict(store, failed, { subject, flags }), fault: null, missing: [] };
 }
 
 interface EndedWork {
@@ -69,5 +78,5 @@ export async function judgeEnded(store: Store, evidence: string, { task, diff, s
   const ended = { trick: 'limit', evidence: `the evaluation's sandbox was brought down: ${evidence}` } as const;
   const flags = firstOfEach([...flagEvaluation(patch, task.protection, null), ended]);
   const run = { kind: 'no-reward', value: null, exitCode: null, log } as const;
-  return { verdict: await toVerdict(store, run, { subject, flags }), invalidReward: null, missing: [] };
+  return { verdict: await toVerdict(store, run, { subject, flags }), fault: null, missing: [] };
 }

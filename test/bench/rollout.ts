@@ -208,7 +208,12 @@ async function oneBare({ config, store, tasks, task, provider }: Bare): Promise<
   );
   await prepareWorkspace(evaluation, files, { ...workspace, keep: false }, signal);
   const path = provider.kind === 'local' ? `${runtimeTarget}/bin:/usr/bin:/bin` : null;
-  await runTests(evaluation, files, { workdir: task.workdir, timeoutMs: 60_000, diskBeforeMb: 0, path }, signal);
+  await runTests(
+    evaluation,
+    files,
+    { workdir: task.workdir, timeoutMs: 60_000, attempt: 1, diskBeforeMb: 0, path },
+    signal,
+  );
   await provider.remove(evaluation.name);
 }
 

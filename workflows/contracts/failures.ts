@@ -69,7 +69,7 @@ export const failureKinds = {
     outcome: 'invalid-task',
     retryable: false,
     description:
-      "The task's set-up commands failed or produce different files each time, or its reference solution does not apply.",
+      "The task's set-up commands failed, ended their sandbox or produce different files each time, its tests got no copy of its workdir, or its reference solution does not apply.",
     remedy: 'Read the output in the message, and run the commands in the image twice.',
   },
   InvalidReward: {

@@ -21,7 +21,7 @@ export interface Verdict {
    * - `timeout`: they ran out of time (a solution that hangs is the policy's doing)
    * - `no-reward`: they ended without writing a reward
    * - `refused`: they are judged by their log, and it can't be trusted; `resolution` says why
-   * - `patch-failed`: the diff does not apply to a fresh workspace
+   * - `patch-failed`: the diff does not apply to a fresh workspace, or the work cannot be placed or copied for the tests
    */
   readonly kind: 'graded' | 'timeout' | 'no-reward' | 'refused' | 'patch-failed';
   /** The reward that the tests wrote; null unless `graded`, and for tests that write none. */

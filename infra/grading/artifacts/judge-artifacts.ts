@@ -50,7 +50,7 @@ export async function judgeArtifacts(
     return { ...rest, verdict: { ...verdict, flags: firstOfEach([...(verdict.flags ?? []), ...bulk]) } };
   }
   const { usedMb: diskBeforeMb } = await sandbox.diskUsage();
-  const run = await runTests(sandbox, task, { workdir, timeoutMs, diskBeforeMb, path, network }, signal);
+  const run = await runTests(sandbox, task, { workdir, timeoutMs, attempt, diskBeforeMb, path, network }, signal);
   return judgeRun(store, run, { patch, protection, subject });
 }
 

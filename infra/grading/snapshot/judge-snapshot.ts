@@ -47,9 +47,9 @@ export async function judgeSnapshot(
   }
   const run = await blamingBrokenPrograms(sandbox, async () => {
     const { usedMb: diskBeforeMb } = await sandbox.diskUsage();
-    return runTests(sandbox, task, { workdir, timeoutMs, diskBeforeMb, path, network }, signal);
+    return runTests(sandbox, task, { workdir, timeoutMs, attempt, diskBeforeMb, path, network }, signal);
   });
-  const told = { ...run, exposure: 'snapshot' as const };
+  const told = run.exposure === undefined ? run : { ...run, exposure: 'snapshot' as const };
   return judgeRun(store, told, toJudge, { restored: restoredOf(patch, patterns) });
 }
 

@@ -1,6 +1,6 @@
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { ExecResult, Sandbox } from '../../sandbox/sandbox.ts';
-import { outOfTime } from '../workspace/require-success.ts';
+import { retryLate } from '../late.ts';
 
 /*
  * A workdir that belongs to the tests.
@@ -13,13 +13,24 @@ const limits = { timeoutMs: 120_000, maxOutputBytes: 64 * 1024 } as const;
 
 const question = '[ -O "$1" ] || [ -w "$(dirname "$1")" ]';
 
-/** Replaces the workdir $1 by a copy that keeps modes and times. The agent's own stays beside it. */
+/**
+ * Replaces the workdir $1 by a copy that keeps modes and times. The agent's own stays beside it. An interrupted attempt may still be
+ * at it.
+ */
 const replacement = `
 [ ! -O "$1" ] || exit 0
 copy=$(mktemp -d "$1.XXXXXX") || exit
-{ cp -a --no-preserve=ownership "$1/." "$copy/" 2>/dev/null || cp -R -P -p "$1/." "$copy/"; } &&
-  mv "$1" "$copy.agent" && mv "$copy" "$1"
+drop() { chmod -R u+rwX "$copy"; rm -rf "$copy"; exit "$1"; }
+case $(cp --help 2>&1) in
+  *--no-preserve*) cp -a --no-preserve=ownership "$1/." "$copy/" ;;
+  *) cp -R -P -p "$1/." "$copy/" ;;
+esac || drop 1
+[ ! -O "$1" ] || drop 0
+mv "$1" "$copy.agent" && { mv "$copy" "$1" || { mv "$copy.agent" "$1"; drop 1; }; } || drop 1
 `;
+
+/** Makes the files in the workdir $1 readable for all. What cannot be changed shows when the files are copied. */
+const opening = 'chmod -R u+rX,go+rX "$1" 2>/dev/null; true';
 
 const asGrader = (sandbox: Sandbox, text: string, workdir: string, signal: AbortSignal): Promise<ExecResult> =>
   sandbox.exec(
@@ -43,14 +54,31 @@ export async function requireOwnWorkdir(
   );
 }
 
-/** Makes the workdir the grader's. Throws SetupFailed or SandboxUnavailable. */
-export async function ownWorkdir(sandbox: Sandbox, workdir: string, signal: AbortSignal): Promise<void> {
-  const { exitCode, timedOut, stderr } = await asGrader(sandbox, replacement, workdir, signal);
-  if (timedOut) throw outOfTime(`a copy of ${workdir} for the tests`);
-  if (exitCode === 0) return;
-  const output = stderr.toString('utf8').trim().slice(-300);
-  throw new TemperFailure(
-    'SetupFailed',
-    `the tests could not get a copy of ${workdir} that they may write in: ${output}; make its files readable for all in the image`,
-  );
+interface WorkdirToOwn {
+  readonly workdir: string;
+  /** The number of the activity attempt, from 1. */
+  readonly attempt: number;
 }
+
+/** Makes the workdir the grader's. Returns why that is impossible, or null. Throws EvaluationTimedOut. */
+export async function ownWorkdir(
+  sandbox: Sandbox,
+  { workdir, attempt }: WorkdirToOwn,
+  signal: AbortSignal,
+): Promise<string | null> {
+  const copy = () => asGrader(sandbox, replacement, workdir, signal);
+  let copied = await copy();
+  if (copied.exitCode !== 0 && !copied.timedOut) {
+    // The agent may have closed files, and nothing before now has needed those that no diff holds.
+    const argv = ['sh', '-c', opening, 'sh', workdir] as const;
+    const opened = await sandbox.exec({ account: 'agent', cwd: '/', argv: [...argv], env: {}, ...limits }, signal);
+    retryLate(opened, attempt, `making the files in ${workdir} readable`);
+    copied = await copy();
+  }
+  retryLate(copied, attempt, `copying ${workdir} for the tests`);
+  if (copied.exitCode === 0) return null;
+  const why = copied.timedOut ? `it took longer than ${limits.timeoutMs / 1000} s` : lastOf(copied);
+  return `the tests could not get a copy of ${workdir} that they may write in: ${why}`;
+}
+
+const lastOf = ({ stderr }: ExecResult): string => stderr.toString('utf8').trim().slice(-300);

@@ -12,11 +12,14 @@ const directory = '/tests';
 /** Runs tests that write a reward, as the grader: the only account that may write there. */
 export async function runRewardedTests(
   sandbox: Sandbox,
-  { task, workdir, timeoutMs, diskBeforeMb, env, network, codeEnv }: TestsToRun,
+  { task, workdir, timeoutMs, attempt, diskBeforeMb, env, network, codeEnv }: TestsToRun,
   signal: AbortSignal,
 ): Promise<TestRun> {
   if (task.codeAsAgent) await serveAgentCommands(sandbox, { workdir, env: codeEnv }, signal);
-  if (task.ownWorkdir) await ownWorkdir(sandbox, workdir, signal);
+  const notCopied = task.ownWorkdir ? await ownWorkdir(sandbox, { workdir, attempt }, signal) : null;
+  if (notCopied !== null) {
+    return { kind: 'patch-failed', value: null, exitCode: null, log: Buffer.from(`${notCopied}\n`), notCopied };
+  }
   const started = await sandbox.start(
     {
       key: testsKey,

@@ -9,6 +9,8 @@ export interface TestsToRun {
   readonly task: GradedTask;
   readonly workdir: string;
   readonly timeoutMs: number;
+  /** The number of the activity attempt, from 1. */
+  readonly attempt: number;
   /** MB on the sandbox's disk that the tests did not write. */
   readonly diskBeforeMb: number;
   /** Environment of the tests. */
@@ -38,4 +40,6 @@ export interface TestRun {
   readonly exposure?: Exposure;
   /** The invalid reward that the tests wrote, described; omitted if it was valid or missing. */
   readonly invalidReward?: string;
+  /** Why the tests could not get a copy of the workdir, so that none ran; omitted if they got one or need none. */
+  readonly notCopied?: string;
 }

@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import { keepArtifacts } from '../../../infra/grading/artifacts/keep-artifacts.ts';
 import { retryLate } from '../../../infra/grading/late.ts';
 import { restoreProtected } from '../../../infra/grading/protection/restore-protected.ts';
+import { ownWorkdir } from '../../../infra/grading/tests/own-workdir.ts';
 import { placeHiddenTests } from '../../../infra/grading/workspace/hidden-tests.ts';
 import type { ExecResult, Sandbox } from '../../../infra/sandbox/sandbox.ts';
 import type { Store } from '../../../infra/store/store.ts';
@@ -44,6 +45,15 @@ describe("a command around the agent's work that runs out of time", () => {
     for (const attempt of [1, 2]) await assert.rejects(keep(attempt), { type: 'SandboxUnavailable' });
     assert.equal((await keep(3)).above, 128 * 2 ** 20);
     assert.equal((await keep(1, { ...late, truncated: true })).above, 128 * 2 ** 20);
+  });
+
+  it('is retried twice if it copies the workdir for the tests, and is then a refusal', async () => {
+    const own = (attempt: number) => ownWorkdir(busy(), { workdir: '/work', attempt }, signal);
+    for (const attempt of [1, 2]) await assert.rejects(own(attempt), { type: 'EvaluationTimedOut' });
+    assert.match(
+      (await own(3)) ?? '',
+      /could not get a copy of \/work that they may write in: it took longer than 120 s/,
+    );
   });
 
   it('is retried if it places hidden tests, and does not make the task invalid', async () => {

@@ -16,11 +16,22 @@ it('gives tests a workdir of their own with the modes of the agent, and does not
   await requireOwnWorkdir(sandbox, task, limit());
   const made = ['sh', '-c', 'mkdir in && echo 1 >in/a && chmod 775 in && chmod 744 in/a'] as const;
   await sandbox.exec({ ...limits, account: 'agent', argv: [...made] }, limit());
-  await ownWorkdir(sandbox, task.workdir, limit());
-  await ownWorkdir(sandbox, task.workdir, limit());
+  for (const attempt of [1, 2]) assert.equal(await ownWorkdir(sandbox, { ...task, attempt }, limit()), null);
   const look = 'stat -c "%a %U" . in in/a; echo 2 >in/b && rm in/a && ls -A / | grep -c "^workspace"';
   const { stdout, stderr } = await sandbox.exec({ ...limits, account: 'grader', argv: ['sh', '-c', look] }, limit());
   assert.equal(stdout.toString(), '755 root\n775 root\n744 root\n2\n', stderr.toString());
+});
+
+it('copies files and directories that the agent has closed', async () => {
+  await using maker = sandboxMaker(createDockerProvider({ stack }), stack, 'temper-tasks:bookworm');
+  const sandbox = await maker.make();
+  const close = `echo 1 >.env; mkdir -p .git in/shut; echo 2 >.git/note; echo 3 >in/shut/a; echo 4 >in/open
+chmod 600 .env .git/note; chmod 640 in/open; chmod 000 in/shut/a in/shut`;
+  await sandbox.exec({ ...limits, account: 'agent', argv: ['sh', '-c', close] }, limit());
+  assert.equal(await ownWorkdir(sandbox, { workdir: '/workspace', attempt: 1 }, limit()), null);
+  const look = 'cat .env .git/note in/shut/a in/open; ls -A / | grep -c "^workspace"';
+  const { stdout, stderr } = await sandbox.exec({ ...limits, account: 'grader', argv: ['sh', '-c', look] }, limit());
+  assert.equal(stdout.toString(), '1\n2\n3\n4\n2\n', stderr.toString());
 });
 
 it('refuses tests that write in a workdir which only the agent can replace', async () => {
