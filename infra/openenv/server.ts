@@ -53,7 +53,8 @@ export async function startOpenEnvServer(options: OpenEnvServerOptions): Promise
   return {
     url,
     serveTls(renewed) {
-      if (!('setSecureContext' in server)) throw new Error('OpenEnv server: it speaks plain HTTP, without a certificate');
+      if (!('setSecureContext' in server))
+        throw new Error('OpenEnv server: it speaks plain HTTP, without a certificate');
       server.setSecureContext(renewed);
     },
     async close() {

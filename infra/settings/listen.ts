@@ -83,8 +83,5 @@ function tlsFrom(certFile: string | undefined, keyFile: string | undefined): Lis
     );
   }
   return () =>
-    readServerTls(
-      { name: 'TEMPER_LISTEN_CERT', path: certFile },
-      { name: 'TEMPER_LISTEN_KEY', path: keyFile },
-    );
+    readServerTls({ name: 'TEMPER_LISTEN_CERT', path: certFile }, { name: 'TEMPER_LISTEN_KEY', path: keyFile });
 }
