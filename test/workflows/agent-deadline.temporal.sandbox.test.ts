@@ -9,7 +9,7 @@ import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
 import { writeHarborTask } from '../helpers/tasks/harbor-task.ts';
 
 let rollouts: Rollouts;
-/** How often the end of an agent is still to be interrupted. */
+/** The number of interruptions of an end of an agent that are still to come. */
 let interruptions = 0;
 
 /** Returns a provider whose sandboxes end an agent, and then break off as if the worker had died. */

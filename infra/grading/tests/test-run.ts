@@ -40,6 +40,6 @@ export interface TestRun {
   readonly exposure?: Exposure;
   /** The invalid reward that the tests wrote, described; omitted if it was valid or missing. */
   readonly invalidReward?: string;
-  /** Why the tests could not get a copy of the workdir, so that none ran; omitted if they got one or need none. */
+  /** The reason for which the tests got no copy of the workdir, so that none ran; omitted if they got one or need none. */
   readonly notCopied?: string;
 }
