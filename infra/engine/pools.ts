@@ -2,17 +2,17 @@ import { z } from 'zod';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { defaultPool, poolName } from '../../workflows/contracts/policy.ts';
 import { readOperatorFile, secretFrom, variableName } from '../operator-file.ts';
+import { address } from '../setting.ts';
 
-const address = z.url({ protocol: /^https?$/, error: 'expected an address that begins with http:// or https://' });
 const about = z.strictObject({
   kind: z.enum(['vllm', 'sglang'], { error: 'expected vllm or sglang' }).default('vllm'),
-  urls: z.array(address).min(1, { error: 'expected at least one address' }),
+  urls: z.array(address()).min(1, { error: 'expected at least one address' }),
   model: z.string({ error: 'expected the name of the base model at the engines' }).min(1),
   publish: z.enum(['reload', 'lora'], { error: 'expected reload or lora' }).default('reload'),
   apiKeyFrom: variableName.optional(),
   trainer: z
     .strictObject({
-      url: address,
+      url: address(),
       model: z.string({ error: 'expected the name of the base model at the trainer' }).min(1),
       reduction: z.enum(['sum', 'datum-mean'], { error: 'expected sum or datum-mean' }).default('sum'),
       apiKeyFrom: variableName.optional(),

@@ -3,7 +3,7 @@ import { sandboxChoices } from '../../workflows/contracts/sandbox-kinds.ts';
 import { hubVariables } from '../data-sets/hub-account.ts';
 import { e2bVariables } from '../sandbox/e2b/variables.ts';
 import { kubernetesVariables } from '../sandbox/kubernetes/variables.ts';
-import { list, port, setting, text, wholeNumber } from '../setting.ts';
+import { address, commonDirectory, list, number, port, setting, share, text, wholeNumber } from '../setting.ts';
 import { parseS3Address, s3AddressForm } from '../store/s3/place.ts';
 import { listenVariables } from './listen.ts';
 import { moduleVariables } from './modules.ts';
@@ -18,7 +18,7 @@ import { taskVariables } from './tasks.ts';
  */
 export const environment = z.object({
   TEMPER_HOME: setting(
-    z.string().optional(),
+    text().optional(),
     'directory of the stack: database, store, journals, checkpoints, logs; `--home` replaces it',
     '`~/.local/state/temper`',
   ),
@@ -96,11 +96,7 @@ export const environment = z.object({
     '`4`, or `64` with remote sandboxes, or fewer if fewer fit on the machine',
   ),
   TEMPER_SWEEP_SHARE: setting(
-    z.coerce
-      .number({ error: 'expected a number above 0 and at most 1' })
-      .gt(0, { error: 'expected a number above 0 and at most 1' })
-      .max(1, { error: 'expected a number above 0 and at most 1' })
-      .default(0.5),
+    share().default(0.5),
     'share of the capacity that evaluation sweeps may use while a training run is active; at least one sandbox',
   ),
   TEMPER_EVALUATIONS: setting(
@@ -121,20 +117,22 @@ export const environment = z.object({
     'containers, and sandboxes of other servers, created at once',
   ),
   TEMPER_CREATES_PER_SECOND: setting(
-    z.coerce
-      .number({ error: 'expected a number of sandboxes per second above 0' })
-      .gt(0, { error: 'expected a number of sandboxes per second above 0' })
-      .max(10_000, { error: 'expected at most 10000 sandboxes per second' })
-      .optional(),
+    number(
+      z.coerce
+        .number<string>({ error: 'expected a number of sandboxes per second above 0' })
+        .gt(0, { error: 'expected a number of sandboxes per second above 0' })
+        .max(10_000, { error: 'expected at most 10000 sandboxes per second' }),
+    ).optional(),
     'sandboxes that all hosts of the stack together create per second, as the Temporal server counts them, for a provider account that allows no more. Give it to each host, with the same value; a sandbox that is created again after a failure is not counted',
     'no limit',
   ),
   TEMPER_IMAGE_DISK_GB: setting(
-    z.coerce
-      .number({ error: 'expected a number of gigabytes' })
-      .min(0, { error: 'expected a number of gigabytes from 0' })
-      .max(1_000_000, { error: 'expected a number of gigabytes up to 1000000' })
-      .default(100),
+    number(
+      z.coerce
+        .number<string>({ error: 'expected a number of gigabytes' })
+        .min(0, { error: 'expected a number of gigabytes from 0' })
+        .max(1_000_000, { error: 'expected a number of gigabytes up to 1000000' }),
+    ).default(100),
     'disk, in GB, for the images that temper pulled or built; the least recently used are removed beyond it; `0` keeps all',
   ),
   ...networkVariables,
@@ -165,13 +163,15 @@ export const environment = z.object({
     'gateway processes, which share the sessions; use more when one core cannot serve all model calls',
   ),
   TEMPER_MODEL_DIR: setting(
-    z.string().optional(),
+    text().optional(),
     "directory with the model's tokenizer, chat template and configuration",
     'the bundled `temper-tiny`',
   ),
   TEMPER_ENGINE: setting(z.enum(['vllm', 'sglang']).default('vllm'), 'API of the engines: `vllm` or `sglang`'),
   TEMPER_ENGINE_URLS: setting(
-    list(),
+    list().refine((urls) => urls.every((url) => address().safeParse(url).success), {
+      error: 'expected addresses that begin with http:// or https://, separated by commas',
+    }),
     'addresses of the engine replicas, separated by commas',
     'the embedded policy server',
   ),
@@ -188,19 +188,19 @@ export const environment = z.object({
     z.enum(['on', 'off']).default('on'),
     '`off` sends requests without a random seed, so that a rollout cannot be sampled again; vLLM samples seeded requests one at a time, and its CPU build crashes on long ones',
   ),
-  TEMPER_ENGINE_MODEL: setting(z.string().default('policy'), 'name of the base model at the engine'),
+  TEMPER_ENGINE_MODEL: setting(text().default('policy'), 'name of the base model at the engine'),
   TEMPER_ENGINE_API_KEY: setting(
     z.string().optional(),
     'bearer token sent to every engine; temper never writes it to a file',
     'none',
   ),
   TEMPER_ENGINES: setting(
-    z.string().optional(),
+    text().optional(),
     'file that names further pools of engines, for runs with other base models or with whole weights of their own',
     '`engines.json` in the home',
   ),
   TEMPER_UPSTREAMS: setting(
-    z.string().optional(),
+    text().optional(),
     'file that configures the upstream models that sweeps and rollouts may evaluate',
     '`upstreams.json` in the home',
   ),
@@ -215,11 +215,11 @@ export const environment = z.object({
     'how new weights reach the engine: `reload` all of them, or load a `lora` adapter',
   ),
   TEMPER_TRAINER_URL: setting(
-    z.string().optional(),
+    address().optional(),
     'address of a trainer with the Tinker API',
     'the embedded policy server',
   ),
-  TEMPER_TRAINER_MODEL: setting(z.string().default('policy'), 'name of the base model at the trainer'),
+  TEMPER_TRAINER_MODEL: setting(text().default('policy'), 'name of the base model at the trainer'),
   TEMPER_TRAINER_API_KEY: setting(z.string().optional(), 'API key sent to the trainer', 'none'),
   TEMPER_TRAINER_REDUCTION: setting(
     z.enum(['sum', 'datum-mean']).default('sum'),
@@ -230,12 +230,12 @@ export const environment = z.object({
     'tokens, padding included, per `forward_backward` request; a larger batch is sent in several requests whose gradients add up. Lower it for a trainer that runs out of memory',
   ),
   TEMPER_CHECKPOINTS: setting(
-    z.string().optional(),
+    text().optional(),
     "directory of the trainer's checkpoints on this machine",
     '`policy/checkpoints` in the home',
   ),
   TEMPER_ENGINE_CHECKPOINTS: setting(
-    z.string().optional(),
+    text().optional(),
     'the same directory as the engine sees it, when the path differs (another mount, a chroot)',
     'the value of `TEMPER_CHECKPOINTS`',
   ),
@@ -254,10 +254,10 @@ export const environment = z.object({
     z.enum(['files', 'stdout']).default('files'),
     "place of the logs of the processes that `temper up` starts: `files` in the home, or its own `stdout`, as containers have it. The log of a Temporal server of the stack's own is always a file",
   ),
-  XDG_STATE_HOME: setting(z.string().optional(), 'parent of the default home', '`~/.local/state`'),
-  XDG_CACHE_HOME: setting(z.string().optional(), "parent of temper's cache of downloads and builds", '`~/.cache`'),
+  XDG_STATE_HOME: setting(commonDirectory(), 'parent of the default home', '`~/.local/state`'),
+  XDG_CACHE_HOME: setting(commonDirectory(), "parent of temper's cache of downloads and builds", '`~/.cache`'),
   DOCKER_CONFIG: setting(
-    z.string().optional(),
+    commonDirectory(),
     "directory of Docker's `config.json`, which holds this user's registry accounts",
     '`~/.docker`',
   ),

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { setting } from '../setting.ts';
+import { setting, text } from '../setting.ts';
 
 /** The environment variables for OpenEnv: what temper serves, and what its tasks may use. */
 export const openEnvVariables = {
   TEMPER_ENVIRONMENTS: setting(
-    z.string().optional(),
+    text().optional(),
     'file that configures the OpenEnv environments that tasks may use',
     '`environments.json` in the home',
   ),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { setting } from '../setting.ts';
+import { list, setting } from '../setting.ts';
 
 const expected = { error: 'expected names of variables with commas between them, none of them a setting of temper' };
 
@@ -14,11 +14,7 @@ export const taskVariables = {
     "the daemon's own",
   ),
   TEMPER_TASK_VARIABLES: setting(
-    z
-      .string()
-      .default('')
-      .transform((value) => value.split(',').filter((name) => name !== ''))
-      .refine((names) => names.every((name) => /^(?!TEMPER_)[A-Za-z_]\w*$/.test(name)), expected),
+    list().refine((names) => names.every((name) => /^(?!TEMPER_)[A-Za-z_]\w*$/.test(name)), expected),
     "variables of this host's environment that tasks may have, by name; see [Harbor's fields](../guides/harbor.md#variables-of-the-host). What a sandbox is given, its code can read and print",
     'none',
   ),

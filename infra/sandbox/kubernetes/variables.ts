@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { setting, text, wholeNumber } from '../../setting.ts';
+import { setting, share, text, wholeNumber } from '../../setting.ts';
 import type { KubernetesSettings } from './settings.ts';
 
 /** The environment variables of Kubernetes sandboxes. */
@@ -17,11 +17,7 @@ export const kubernetesVariables = {
     "image with the agents' programs, which the Pods mount; `infra/images/programs.ts` makes it",
   ),
   TEMPER_KUBERNETES_REQUESTS: setting(
-    z.coerce
-      .number({ error: 'expected a number above 0 and at most 1' })
-      .gt(0, { error: 'expected a number above 0 and at most 1' })
-      .max(1, { error: 'expected a number above 0 and at most 1' })
-      .default(0.25),
+    share().default(0.25),
     "share of its task's CPU, memory and disk that a Pod reserves on its node; agents wait for the model most of the time",
   ),
   TEMPER_KUBERNETES_WAIT: setting(

@@ -15,6 +15,27 @@ const environment = {
   XDG_CACHE_HOME: '/tmp/some-cache',
 };
 
+const neverEmpty = [
+  'TEMPER_JOURNALS',
+  'TEMPER_STORE_REGION',
+  'TEMPER_STACK_KEY',
+  'TEMPER_PRICES',
+  'E2B_API_KEY',
+  'TEMPER_HOME',
+  'TEMPER_MODEL_DIR',
+  'TEMPER_ENGINES',
+  'TEMPER_UPSTREAMS',
+  'TEMPER_ENVIRONMENTS',
+  'TEMPER_CHECKPOINTS',
+  'TEMPER_ENGINE_CHECKPOINTS',
+  'TEMPER_ENGINE_MODEL',
+  'TEMPER_TRAINER_MODEL',
+  'TEMPER_PULLS',
+  'TEMPER_BUILDS',
+  'TEMPER_IMAGE_DISK_GB',
+  'TEMPER_SWEEP_SHARE',
+];
+
 describe('readConfig', () => {
   it('parses the settings of the environment', () => {
     const config = readConfig(environment);
@@ -93,7 +114,7 @@ describe('readConfig', () => {
   });
 
   it('says what to do about empty variables, a bucket that cannot exist and a key that cannot be read', async () => {
-    for (const name of ['TEMPER_JOURNALS', 'TEMPER_STORE_REGION', 'TEMPER_STACK_KEY', 'TEMPER_PRICES', 'E2B_API_KEY']) {
+    for (const name of neverEmpty) {
       const empty = () => readConfig({ ...environment, [name]: '' });
       assert.throws(empty, new RegExp(`${name}: expected some text; unset the variable .*, got ""`));
     }
@@ -104,6 +125,46 @@ describe('readConfig', () => {
       missing.stackKeys?.() ?? assert.fail(),
       /TEMPER_STACK_KEY_FILE: expected a file that this account may read, got \/nofile \(ENOENT\); correct/,
     );
+  });
+
+  it('has the defaults of directories that other programs read, too, if their variables are empty', () => {
+    const directories = ({ home, cacheDir, dockerConfigDir }: ReturnType<typeof readConfig>) => [
+      home,
+      cacheDir,
+      dockerConfigDir,
+    ];
+    const empty = readConfig({ XDG_STATE_HOME: '', XDG_CACHE_HOME: '', DOCKER_CONFIG: '' });
+    assert.deepEqual(directories(empty), directories(readConfig({})));
+  });
+
+  it('reads lists with spaces after their commas', () => {
+    const { taskRoots, pool, agents } = readConfig({
+      ...environment,
+      TEMPER_TASK_ROOTS: '/a, /b',
+      TEMPER_ENGINE_URLS: ' http://one:8000 ,https://two:8000,',
+      TEMPER_AGENTS: '@me/one, /two.mjs',
+    });
+    assert.deepEqual(taskRoots, ['/a', '/b']);
+    assert.deepEqual(pool.urls, ['http://one:8000', 'https://two:8000']);
+    assert.deepEqual(agents, ['@me/one', '/two.mjs']);
+    const some = { A: '1', B: '2', TEMPER_TASK_VARIABLES: 'A, B' };
+    assert.deepEqual(readConfig({ ...environment, ...some }).taskVariables, { A: '1', B: '2' });
+  });
+
+  it('refuses addresses of engines and of a trainer that are not of HTTP', () => {
+    for (const [name, value] of [
+      ['TEMPER_ENGINE_URLS', 'gpu-1:8000'],
+      ['TEMPER_ENGINE_URLS', 'http://gpu-1:8000,gpu-2'],
+      ['TEMPER_TRAINER_URL', 'gpu-1:9000'],
+      ['TEMPER_TRAINER_URL', ''],
+    ] as const) {
+      const wrong = () => readConfig({ ...environment, [name]: value });
+      assert.throws(
+        wrong,
+        new RegExp(`${name}: expected .* begins? with http:// or https://.*, got "${value}"$`),
+        value,
+      );
+    }
   });
 
   it('takes a certificate with its own key alone, and says what is wrong with another', async () => {
