@@ -63,6 +63,9 @@ it('reads limits as people write them, and refuses what it does not know', () =>
     sandboxHours: 0.5,
     wallHours: null,
   });
+  const large = 'rollouts=1.001k,tokens=8.2M,sandbox-hours=0.0005k';
+  assert.deepEqual(parseBudget(large), { rollouts: 1_001, tokens: 8_200_000, sandboxHours: 0.5 });
+  assert.throws(() => parseBudget('sandbox-hours=0'), /sandbox-hours: expected a number from 0.001/);
   for (const wrong of [
     'rollouts',
     'rollouts=0',
@@ -70,6 +73,7 @@ it('reads limits as people write them, and refuses what it does not know', () =>
     'gpu-hours=3',
     'rollouts=1,rollouts=2',
     'rollouts=1.5',
+    'tokens=1.0005k',
     '',
   ])
     assert.throws(() => parseBudget(wrong), /expected|Expected/, wrong);

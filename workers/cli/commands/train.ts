@@ -10,6 +10,7 @@ import { defined, readInput, requireValid, withTaskSet } from '../follow/workflo
 import {
   configOf,
   type JsonOption,
+  numberWithin,
   runningConfigOf,
   sandboxOption,
   stackCommand,
@@ -51,7 +52,7 @@ export function trainCommand(): Command {
     .option('--tasks <dir|address>', 'a directory of tasks, or an address such as generated:train/1')
     .option('--steps <n>', 'number of optimizer updates', wholeNumber(1, 1_000_000))
     .option('--groups <n>', 'groups per step', wholeNumber(1, 256))
-    .option('--rollouts <n>', 'rollouts per group', wholeNumber(1, 32))
+    .option('--rollouts <n>', 'rollouts per group', wholeNumber(2, 32))
     .option(
       '--max-staleness <n>',
       'maximum number of steps by which the policy version of a group may lag',
@@ -59,7 +60,7 @@ export function trainCommand(): Command {
     )
     .option('--seed <n>', 'seed for task order and weight initialisation', wholeNumber(0, 2 ** 31 - 1))
     .option('--pool <name>', 'pool of engines that serves the policy (default: the one that the environment names)')
-    .option('--weight <n>', 'weight of the run among those that want slots (default: 1)', wholeNumber(1, 1000))
+    .option('--weight <n>', 'weight of the run among those that want slots (default: 1)', numberWithin(0.01, 1000))
     .option(
       '--budget <limits>',
       'limits at which the run pauses, for example rollouts=1000,tokens=2M,sandbox-hours=40,wall-hours=8 (default: none)',

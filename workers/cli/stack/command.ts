@@ -11,7 +11,11 @@ const examples = new WeakMap<Command, string>();
 export function stackCommand(name: string, description: string, example: string): Command {
   const command = new Command(name)
     .description(description)
-    .option('--home <dir>', "directory of the stack (default: TEMPER_HOME, else below the user's state directory)")
+    .option(
+      '--home <dir>',
+      "directory of the stack (default: TEMPER_HOME, else below the user's state directory)",
+      directory,
+    )
     .addHelpText('after', `\nExample:\n  $ ${example}`);
   examples.set(command, example);
   return command;
@@ -67,7 +71,21 @@ export function namesAmong<Name extends string>(known: readonly Name[]): (value:
 export function wholeNumber(min: number, max: number): (value: string) => number {
   return (value) => {
     const number = Number(value);
-    if (Number.isInteger(number) && number >= min && number <= max) return number;
+    if (/^\d+$/.test(value) && number >= min && number <= max) return number;
     throw new InvalidArgumentError(`Expected a whole number from ${min} to ${max}.`);
   };
+}
+
+/** Parses the value of a commander option as a number within bounds. */
+export function numberWithin(min: number, max: number): (value: string) => number {
+  return (value) => {
+    const number = Number(value);
+    if (/^(\d+\.?\d*|\.\d+)$/.test(value) && number >= min && number <= max) return number;
+    throw new InvalidArgumentError(`Expected a number from ${min} to ${max}.`);
+  };
+}
+
+function directory(value: string): string {
+  if (value !== '') return value;
+  throw new InvalidArgumentError('Expected a directory.');
 }

@@ -3,7 +3,8 @@ import { type BudgetChange, budgetChange, budgetLimits, limitNames } from '../..
 import type { RunStatus } from '../../../workflows/contracts/run.ts';
 import { table } from './output.ts';
 
-const factors: Readonly<Record<string, number>> = { '': 1, k: 1e3, M: 1e6, G: 1e9 };
+/** The powers of ten by their suffixes. */
+const exponents: Readonly<Record<string, number>> = { '': 0, k: 3, M: 6, G: 9 };
 const names = budgetLimits.map((limit) => limitNames[limit]).join(', ');
 const form = `Expected limits such as rollouts=1000,tokens=2M, whose names are ${names}.`;
 
@@ -18,14 +19,19 @@ export function parseBudget(text: string): BudgetChange {
   }
   const parsed = budgetChange.safeParse(change);
   if (parsed.success) return parsed.data;
-  throw new InvalidArgumentError(parsed.error.issues.map((one) => `${one.path.join('.')}: ${one.message}`).join('; '));
+  const problems = parsed.error.issues.map(({ path: [at], message }) => {
+    const limit = budgetLimits.find((one) => one === at);
+    return `${limit === undefined ? String(at) : limitNames[limit]}: ${message}`;
+  });
+  throw new InvalidArgumentError(problems.join('; '));
 }
 
 function amountOf(part: string, value: string): number {
   const [, number, suffix = ''] = /^(\d+(?:\.\d+)?)([kMG]?)$/.exec(value) ?? [];
-  const factor = factors[suffix];
-  if (number === undefined || factor === undefined) throw new InvalidArgumentError(`${form} Got ${part}.`);
-  return Number(number) * factor;
+  const exponent = exponents[suffix];
+  if (number === undefined || exponent === undefined) throw new InvalidArgumentError(`${form} Got ${part}.`);
+  // A product is off by a hair: 8.2 * 1e6 is no whole number.
+  return Number(`${number}e${exponent}`);
 }
 
 /** Formats the limits of a budget and what is used of them. */

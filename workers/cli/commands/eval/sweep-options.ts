@@ -1,9 +1,9 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import type { SandboxChoice } from '../../../../workflows/contracts/sandbox-kinds.ts';
 import { type SweepRequest, sweepInput } from '../../../../workflows/contracts/sweep.ts';
 import { agentOptionsOption, hostToolsOption, readAgentOptions, requireAgent } from '../../follow/agent-options.ts';
 import { defined, readInput, requireValid } from '../../follow/workflow-input.ts';
-import { configOf, type HomeOption, sandboxOption, wholeNumber } from '../../stack/command.ts';
+import { configOf, type HomeOption, numberWithin, sandboxOption, wholeNumber } from '../../stack/command.ts';
 import { parseBudget } from '../../text/budget.ts';
 import { UsageError } from '../../text/errors.ts';
 
@@ -47,7 +47,11 @@ export function withSweepOptions(command: Command): Command {
     )
     .option('--attempts <k>', 'attempts per task (default: 1)', wholeNumber(1, 1000))
     .option('--concurrency <n>', 'rollouts that run at once (default: 16)', wholeNumber(1, 10_000))
-    .option('--weight <n>', 'weight of the sweep among the sweeps that want slots (default: 1)', wholeNumber(1, 1000))
+    .option(
+      '--weight <n>',
+      'weight of the sweep among the sweeps that want slots (default: 1)',
+      numberWithin(0.01, 1000),
+    )
     .option(
       '--budget <limits>',
       'limits at which the sweep pauses, for example rollouts=1000,tokens=2M,sandbox-hours=40,wall-hours=8 (default: none)',
@@ -64,7 +68,7 @@ export function withSweepOptions(command: Command): Command {
       wholeNumber(0, 1_000_000_000),
     )
     .option('--upstream <name>', 'evaluate this model of upstreams.json instead of the policy')
-    .option('--pass-at <reward>', 'minimum reward that counts as a pass (default: 1)', share)
+    .option('--pass-at <reward>', 'minimum reward that counts as a pass (default: 1)', numberWithin(0.001, 1))
     .option('--infra-retries <n>', 'retries for an attempt lost to infrastructure (default: 2)', wholeNumber(0, 20))
     .option('--reuse-verdicts', 'reuse cached verdicts, and cache those of this sweep');
 }
@@ -88,10 +92,4 @@ export async function sweepRequestOf(options: SweepOptions & HomeOption): Promis
   }
   await requireAgent(requireValid('sweep', sweepInput, request).settings, configOf(options));
   return request as SweepRequest;
-}
-
-function share(value: string): number {
-  const number = Number(value);
-  if (value.trim() !== '' && number >= 0.001 && number <= 1) return number;
-  throw new InvalidArgumentError('Expected a number from 0.001 to 1.');
 }
