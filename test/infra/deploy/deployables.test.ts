@@ -72,6 +72,33 @@ describe('the deployables', () => {
     }
   });
 
+  it('take every setting as a value of the chart, but for those that hold a secret', () => {
+    const { properties } = JSON.parse(read('chart/values.schema.json'));
+    for (const { patternProperties } of [properties.settings, properties.hosts.properties.settings]) {
+      const known = new RegExp(Object.keys(patternProperties).join('|'));
+      assert.deepEqual(
+        Object.keys(environment.shape).filter((name) => !known.test(name)),
+        [],
+      );
+    }
+    const [, pattern = assert.fail()] = /regexMatch "([^"]+)"/.exec(read('chart/templates/_checks.tpl')) ?? [];
+    const others = ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'TEMPORAL_API_KEY', 'TEMPORAL_TLS_CLIENT_KEY_DATA'];
+    const names = [...Object.keys(environment.shape), ...others];
+    assert.deepEqual(
+      names.filter((name) => new RegExp(pattern).test(name) && !name.endsWith('_FILE')).sort(),
+      [
+        ...others,
+        'E2B_API_KEY',
+        'HF_TOKEN',
+        'TEMPER_ENGINE_API_KEY',
+        'TEMPER_METRICS_TOKEN',
+        'TEMPER_OPENENV_TOKEN',
+        'TEMPER_STACK_KEY',
+        'TEMPER_TRAINER_API_KEY',
+      ].sort(),
+    );
+  });
+
   it('have the version of the package', () => {
     const { version } = JSON.parse(readFileSync(join(repositoryRoot, 'package.json'), 'utf8'));
     const chart = parse(read('chart/Chart.yaml'));

@@ -31,7 +31,8 @@
   "TEMPER_STACK_KEY_FILE" "stackKey" "TEMPER_ENGINE_URLS" "engine.urls" "TEMPER_TRAINER_URL" "engine.trainerUrl"
   "TEMPER_METRICS_PORT" "metrics.port" "TEMPER_METRICS_LISTEN" "metrics.port" "TEMPER_LISTEN" "engine.embedded"
   "TEMPER_LISTEN_CERT" "tlsSecret" "TEMPER_LISTEN_KEY" "tlsSecret"
-  "TEMPER_HOST" "the name of the Pod" "TEMPER_HOME" "the image" "TEMPER_CAPACITY" "hosts.capacity"
+  "TEMPER_HOST" "the name of the Pod" "TEMPER_CAPACITY" "hosts.capacity"
+  "TEMPER_HOME" "the image" "XDG_STATE_HOME" "the image" "XDG_CACHE_HOME" "the image"
   "TEMPER_JOURNALS" "hosts.journalsClaim" "TEMPER_KUBERNETES_NAMESPACE" "sandboxes.namespace"
   "TEMPER_KUBERNETES_PROGRAMS" "sandboxes.programs" -}}
 {{- if .root.Values.engine.embedded }}{{ $_ := set $owned "NODE_EXTRA_CA_CERTS" "ca.crt in tlsSecret" }}{{ end }}
@@ -40,8 +41,8 @@
 {{- with get $owned $name }}
 {{- fail (printf "%s: the chart sets %s from %s; leave it out here" $.of $name .) }}
 {{- end }}
-{{- if and (regexMatch "(SECRET|TOKEN|PASSWORD|API_KEY|STACK_KEY|ACCESS_KEY)" $name) (not (hasSuffix "_FILE" $name)) }}
-{{- fail (printf "%s: %s is a secret, and Helm keeps values as they are; put it into a Kubernetes secret that `temporal.secret`, `store.secret`, `engine.secret` or `hosts.secret` names" $.of $name) }}
+{{- if and (regexMatch "(SECRET|TOKEN$|PASSWORD|API_KEY|STACK_KEY|ACCESS_KEY|KEY_DATA$)" $name) (not (hasSuffix "_FILE" $name)) }}
+{{- fail (printf "%s: %s is a secret, and Helm keeps values as they are; put it into a Kubernetes secret that `temporal.secret`, `store.secret`, `engine.secret`, `metrics.secret` or `hosts.secret` names" $.of $name) }}
 {{- end }}
 {{- end }}
 {{- end }}
