@@ -1,4 +1,4 @@
-import type { Command, Option } from 'commander';
+import type { Argument, Command, Option } from 'commander';
 import { exampleOf } from '../../workers/cli/stack/command.ts';
 import { code, entry, join, paragraph, plain, sentence } from './markdown.ts';
 
@@ -21,21 +21,25 @@ function section(command: Command, name: string, level: number): string {
     paragraph(plain(sentence(command.description()))),
     `\`\`\`sh\n${[`${name} ${command.usage()}`.trim(), ...(example === undefined ? [] : [example])].join('\n')}\n\`\`\``,
     [
-      ...command.registeredArguments.map((argument) => entry(argument.name(), [], argument.description)),
+      ...command.registeredArguments.map((argument) =>
+        entry(argument.name(), choicesOf(argument), argument.description),
+      ),
       ...options.map(optionEntry),
     ].join('\n'),
     ...command.commands.map((below) => section(below, `${name} ${below.name()}`, level + 1).trimEnd()),
   ).trimEnd();
 }
 
+const choicesOf = ({ argChoices }: Pick<Argument | Option, 'argChoices'>): readonly string[] =>
+  argChoices === undefined ? [] : [argChoices.map(code).join(', ')];
+
 function optionEntry(option: Option): string {
-  const choices = option.argChoices?.map(code).join(', ');
   const fallback =
     option.defaultValueDescription ??
     (option.defaultValue === undefined ? undefined : code(String(option.defaultValue)));
   const facts = [
     ...(option.mandatory ? ['required'] : []),
-    ...(choices === undefined ? [] : [choices]),
+    ...choicesOf(option),
     ...(fallback === undefined || option.negate ? [] : [`default: ${fallback}`]),
   ];
   return entry(option.flags, facts, option.description);

@@ -50,7 +50,7 @@ export function inputsPage(): string {
     '## reaper',
     entry('host', ['required'], 'The host whose sandboxes are checked.'),
     paragraph(
-      'The result is `{"sandboxes": [...], "groups": [...], "rollouts": [...]}`: what it removed and cancelled. A schedule per host starts it each minute.',
+      'The result is `{"sandboxes": [...], "suspected": [...], "images": [...], "groups": [...], "rollouts": [...]}`: what it removed and cancelled. Sandboxes that are `suspected` look orphaned for the first time; the next look removes them if they still do. With `"hostLost": true` the host is lost, and nothing on it was looked at. A schedule per host starts it each minute.',
     ),
     '## retention',
     paragraph(

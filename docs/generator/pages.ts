@@ -45,7 +45,7 @@ export function failuresPage(): string {
       )
       .join('\n'),
     paragraph(
-      'How agents end, what becomes of groups and the outcomes of rollouts are in the [glossary](../glossary.md). Every group has one fate, every rollout one outcome, and the sums match in `temper status`, in the report and by query. A run whose last rollouts are nearly all `infra` or `invalid-task`, or that makes no step because its groups are too stale, pauses itself and says why; fix the cause, then run `temper resume`.',
+      'How agents end, what becomes of groups and the outcomes of rollouts are in the [glossary](../glossary.md). Every group has one fate, every rollout one outcome, and the sums match in `temper status`, in the report and by query. A run whose last rollouts are nearly all `infra`, or all `invalid-task`, or that makes no step because its groups are too stale, pauses itself and says why; fix the cause, then run `temper resume`.',
     ),
   );
 }

@@ -19,7 +19,7 @@ export interface HubAccount {
 export const hubVariables = {
   HF_TOKEN: setting(
     z.string().optional(),
-    'token of an account of the hub, for private and gated data sets; only commands that download (`temper tasks`, `temper rollout`, `temper train`, `temper eval`) use it, and send it to the hub alone',
+    'token of an account of the hub, for private and gated data sets; only commands that take a task set (`temper tasks`, `temper rollout`, `temper train`, `temper eval` and others) use it, and send it to the hub alone',
     'none',
   ),
   HF_ENDPOINT: setting(

@@ -112,7 +112,10 @@ export const runInput = z.strictObject({
     ),
   pauseAtInfraShare: number(0.1, 1)
     .default(0.9)
-    .describe('The run pauses itself when at least this share of its last 16 or more rollouts ended as `infra`.'),
+    .describe(
+      'The run pauses itself when at least this share of its last 16 or more rollouts ended as `infra`. It also does when ' +
+        'all of them ended as `invalid-task`.',
+    ),
   pauseAtStaleGroups: integer(1, 1_000_000, 'groups')
     .optional()
     .describe(
