@@ -108,6 +108,14 @@ describe('temper eval', () => {
     assert.match(stdout, /^generated:test\/1#0 +1\.00 +0\.00 +worse$/m);
     const compared = JSON.parse((await temper.run('eval', 'compare', 'before', 'after', '--json')).stdout);
     assert.deepEqual([compared.sweeps, compared.difference], [['before', 'after'], 0.25]);
+    const first = { run: null, policyVersion: 0, upstream: null };
+    assert.deepEqual(
+      [compared.evaluated, compared.passAt],
+      [
+        [first, first],
+        [1, 1],
+      ],
+    );
   });
 
   it('counts and lists the rollouts that are flagged as suspected tricks', async () => {
@@ -148,6 +156,8 @@ describe('temper eval', () => {
     const compared = await temper.run('eval', 'compare', 'before', 'others');
     assert.match(compared.stdout, /^agent +mini → mini \{"toolTimeoutSec":5\}$/m);
     assert.match(compared.stdout, /^evaluated +policy version 0 → upstream others \(large\)$/m);
+    const { evaluated } = JSON.parse((await temper.run('eval', 'compare', 'before', 'others', '--json')).stdout);
+    assert.deepEqual([evaluated[1].policyVersion, evaluated[1].upstream.model], [null, 'large']);
     const unknown = await temper.run('eval', '--tasks', 'generated:test/1', '--upstream', 'unknown');
     assert.deepEqual([unknown.code, /UnknownUpstream|expected one that upstreams/.test(unknown.stderr)], [1, true]);
     const wrong = await temper.run('eval', '--tasks', 'generated:test/1', '--upstream', 'a b');

@@ -53,7 +53,8 @@ describe('temper regrade', () => {
     // Evaluations run one at a time: with two at once, both evaluations of a rollout might get the same reward.
     const oneByOne = ['--concurrency', '1', '--repeat', '2'];
     const { code, stdout } = await temper.run('regrade', '--run', 'sweep', ...oneByOne, '--json');
-    const { states, rows } = JSON.parse(stdout);
+    const { states, rows, wallSeconds } = JSON.parse(stdout);
+    assert.ok(wallSeconds > 0, stdout);
     assert.deepEqual([code, states.unstable, rows.length, rows[0].evaluations.length], [0, 3, 3, 2]);
   });
 

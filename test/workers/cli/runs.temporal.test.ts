@@ -123,6 +123,9 @@ describe('the commands on a run', () => {
     assert.equal(refused.code, 0, refused.stderr);
     assert.match(refused.stdout, /^refused: .*steps: expected a whole number .* got "many"$/m);
     assert.equal(JSON.parse((await temper.run('show', 'refused', '--json')).stdout).kind, 'refused');
+    const unreported = await temper.run('report', 'refused', '--out', join(stack.home, 'none.html'));
+    assert.equal(unreported.code, 1);
+    assert.match(unreported.stderr, /refused has no report: its input was refused.*steps: expected a whole number/);
 
     const why = 'nothing to prepare it with';
     const prepare = () => Promise.reject(ApplicationFailure.nonRetryable(why, 'UnknownTask'));

@@ -1,4 +1,4 @@
-import { WorkflowFailedError } from '@temporalio/client';
+import { WorkflowFailedError, type WorkflowHandle } from '@temporalio/client';
 import { ApplicationFailure, CancelledFailure, TerminatedFailure } from '@temporalio/common';
 
 /** The reason why a workflow has no result. */
@@ -17,6 +17,18 @@ export function workflowEnd(error: unknown): WorkflowEnd | null {
   if (cause instanceof TerminatedFailure) return { kind: 'terminated', message: 'terminated from outside' };
   const refused = cause instanceof ApplicationFailure && cause.type === 'InvalidInput';
   return { kind: refused ? 'refused' : 'failed', message: rootMessage(cause ?? error) };
+}
+
+/** Waits for the end of a workflow and reads why it has no result; null if it has one. */
+export async function endOf(handle: Pick<WorkflowHandle, 'result'>): Promise<WorkflowEnd | null> {
+  try {
+    await handle.result();
+    return null;
+  } catch (error) {
+    const end = workflowEnd(error);
+    if (end === null) throw error;
+    return end;
+  }
 }
 
 function rootMessage(error: Error): string {

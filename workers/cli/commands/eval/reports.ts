@@ -31,10 +31,22 @@ export const compareSweepsOf = (beforeId: string, afterId: string, options: Json
         `the sweeps count different rewards as a pass: ${before.input.passAt} and above in the first, ${after.input.passAt} and above in the second`,
       );
     }
-    if (options.json)
-      printJson({ sweeps: [beforeId, afterId], agents: [agentOf(before), agentOf(after)], ...compared });
-    else print(comparisonText(before, after, compared));
+    if (!options.json) return print(comparisonText(before, after, compared));
+    printJson({
+      sweeps: [beforeId, afterId],
+      evaluated: [evaluatedOf(before), evaluatedOf(after)],
+      agents: [agentOf(before), agentOf(after)],
+      passAt: [before.input.passAt, after.input.passAt],
+      ...compared,
+    });
   });
+
+/** The subject of a sweep: a policy version of a run, an upstream model, or neither if its agent calls no model. */
+const evaluatedOf = ({ run, result: { policyVersion, upstream } }: SweepReport) => ({
+  run: policyVersion === null ? null : run,
+  policyVersion,
+  upstream: upstream ?? null,
+});
 
 const agentOf = ({ input: { settings } }: SweepReport) => ({
   agent: settings.agent,

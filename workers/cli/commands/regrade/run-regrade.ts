@@ -52,9 +52,10 @@ export async function runRegrade(rollouts: readonly string[], options: RegradeOp
     async report(stack, id) {
       const report = await findRegradeReport(stack, id);
       if (report === null) return;
-      const { result, rows } = report;
+      const { result, rows, startedAt, endedAt } = report;
+      const wallSeconds = (endedAt - startedAt) / 1000;
       const costs = costsOfLedger(result.cost, {}, prices);
-      if (options.json) printJson({ id, ...result, money: costs && moneyOf(costs), rows });
+      if (options.json) printJson({ id, ...result, wallSeconds, money: costs && moneyOf(costs), rows });
       else print(showHidden(`${regradeText(report)}\n\n${costText(costs)}`));
     },
   });

@@ -10,6 +10,7 @@ import type { RolloutResult } from '../../../../workflows/contracts/rollout.ts';
 import { type RunInput, type RunStatus, runInput } from '../../../../workflows/contracts/run.ts';
 import type { SweepReport } from '../../../../workflows/contracts/sweep.ts';
 import { findWorkflow, isOpen } from '../../follow/find-workflow.ts';
+import { endOf } from '../../follow/workflow-end.ts';
 import { findSweepReport } from '../../follow/workflow-report.ts';
 import type { StackClient } from '../../stack/stack-client.ts';
 
@@ -25,6 +26,13 @@ export async function gatherReport(stack: StackClient, run: string, heldOut: Hel
   const { client } = stack;
   const found = await findWorkflow(client, run);
   if (found.kind !== 'trainingRun') throw new Error(`${run} is a ${found.kind}; expected a training run`);
+  // A refused run never began, so that it answers no query.
+  const why = isOpen(found) ? null : await endOf(found.handle);
+  if (why?.kind === 'refused') {
+    throw new Error(
+      `${run} has no report: its input was refused, so that it never began: ${why.message}; start it again with another input`,
+    );
+  }
   const status: RunStatus = await found.handle.query(runStatusQuery);
   const first = await client.workflow.getHandle(run, status.runKey).describe();
   const end = isOpen(found) ? new Date() : (found.description.closeTime ?? new Date());

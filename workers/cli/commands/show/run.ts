@@ -6,7 +6,7 @@ import { runStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import { defaultPool } from '../../../../workflows/contracts/policy.ts';
 import type { RunStatus } from '../../../../workflows/contracts/run.ts';
 import { type FoundWorkflow, isOpen } from '../../follow/find-workflow.ts';
-import { type WorkflowEnd, workflowEnd } from '../../follow/workflow-end.ts';
+import { endOf } from '../../follow/workflow-end.ts';
 import type { StackClient } from '../../stack/stack-client.ts';
 import { budgetText } from '../../text/budget.ts';
 import { costText } from '../../text/cost.ts';
@@ -16,7 +16,7 @@ import { stepText } from '../train/progress-text.ts';
 /** Shows a run: its progress, or how it ended, and all finished steps. */
 export async function showRun(stack: StackClient, found: FoundWorkflow, json: boolean): Promise<void> {
   const { handle, description } = found;
-  const end = isOpen(found) ? null : await endOf(found);
+  const end = isOpen(found) ? null : await endOf(handle);
   // A refused run never began, so that it answers no query.
   if (end?.kind === 'refused') {
     if (json) return printJson({ id: handle.workflowId, ...end });
@@ -45,18 +45,6 @@ async function costsOf(stack: StackClient, { description }: FoundWorkflow, { cos
   const { pool } = description.memo ?? {};
   const sampler = { pool: typeof pool === 'string' ? pool : defaultPool };
   return { ...cost, sampler, prices: await readPrices(stack.config.prices) };
-}
-
-/** Reads why the run has no result; null if it has one. */
-async function endOf({ handle }: FoundWorkflow): Promise<WorkflowEnd | null> {
-  try {
-    await handle.result();
-    return null;
-  } catch (error) {
-    const end = workflowEnd(error);
-    if (end === null) throw error;
-    return end;
-  }
 }
 
 function statusText(status: RunStatus): string {
