@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { readFile, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { WorkflowNotFoundError } from '@temporalio/client';
@@ -8,11 +9,29 @@ import { openSharedState } from '../../../infra/store/shared-state.ts';
 import { runStatusQuery } from '../../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../../workflows/contracts/queues.ts';
 import { cliOn } from '../../helpers/cli.ts';
+import { writeHarborTask } from '../../helpers/tasks/harbor-task.ts';
 import { type ScriptedStack, startScriptedStack } from '../../helpers/temporal/scripted-stack.ts';
 import { until } from '../../helpers/until.ts';
 
 /** Options for two groups of two rollouts per step. */
 const size = ['--tasks', 'generated:test/1', '--groups', '2', '--rollouts', '2', '--max-staleness', '0'];
+/** A module with the task of a directory, which it yields once the command was interrupted; it writes a file before. */
+const slowSet = (files: string, packing: string): string => `
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+const names = ['task.toml', 'instruction.md', 'tests/test.sh', 'solution/solve.sh', 'environment/workspace/answer.txt'];
+const read = (name) => [name, { mode: 0o755, bytes: readFileSync('${files}/one/' + name) }];
+export default {
+  async *tasks() {
+    const awake = setInterval(() => {}, 1000);
+    const interrupted = once(process, 'SIGINT');
+    writeFileSync('${packing}', '');
+    await interrupted;
+    clearInterval(awake);
+    yield { id: 'one', files: async () => new Map(names.map(read)) };
+  },
+};
+`;
 const half = (id: string): number => (/-[0-9]*[02468]$/.test(id) ? 1 : 0);
 
 describe('the commands on a run', () => {
@@ -134,6 +153,40 @@ describe('the commands on a run', () => {
     const failed = await temper.run('show', 'failed');
     assert.match(failed.stdout, new RegExp(`^failed \\(failed\\)\nfailed: ${why}$`, 'm'), failed.stderr);
     assert.equal(JSON.parse((await temper.run('show', 'failed', '--json')).stdout).end.message, why);
+  });
+
+  it('train that is interrupted stops following, and the run continues', async (t) => {
+    const agents = Promise.withResolvers<void>();
+    t.after(() => agents.resolve());
+    stack.script = { reward: half, agent: () => agents.promise };
+    const training = temper.start('train', ...size, '--steps', '1', '--id', 'left');
+    await until(async () => (await count('WorkflowId="left" AND ExecutionStatus="Running"')) === 1);
+    training.process.kill('SIGINT');
+    const { code, stderr } = await training.ended;
+    assert.equal(code, 130, stderr);
+    assert.match(stderr, /^no longer following; the run continues/m);
+    assert.match(stderr, /^temper: interrupted: left continues; see `temper show left`/m);
+    agents.resolve();
+    assert.equal((await stack.server.client.workflow.getHandle('left').result()).phase, 'done');
+  });
+
+  it('train and eval that are interrupted while tasks are packed start nothing', async () => {
+    const packing = join(stack.home, 'packing');
+    const set = join(stack.home, 'set.mjs');
+    const files = join(stack.home, 'files');
+    await writeHarborTask(files, 'one', {});
+    await writeFile(set, slowSet(files, packing));
+    for (const word of ['train', 'eval']) {
+      const command = temper.start(word, '--tasks', `module:${set}`, '--id', `never-${word}`);
+      await until(() => existsSync(packing));
+      command.process.kill('SIGINT');
+      const { code, stderr } = await command.ended;
+      assert.equal(code, 130, stderr);
+      assert.match(stderr, /^ending; no (run|sweep) starts/m);
+      const handle = stack.server.client.workflow.getHandle(`never-${word}`);
+      await assert.rejects(handle.describe(), WorkflowNotFoundError);
+      await rm(packing);
+    }
   });
 
   it('train and eval refuse a pool and a policy that do not exist, before anything starts', async () => {

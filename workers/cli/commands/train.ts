@@ -17,7 +17,7 @@ import {
   wholeNumber,
 } from '../stack/command.ts';
 import { parseBudget } from '../text/budget.ts';
-import { asUsageError } from '../text/errors.ts';
+import { asUsageError, Interrupted } from '../text/errors.ts';
 import { note, print, printJson } from '../text/output.ts';
 import { followRun, StoppedFollowing } from './train/follow-run.ts';
 
@@ -82,10 +82,14 @@ async function train(options: TrainOptions): Promise<void> {
   const config = await runningConfigOf(options);
   await requireKnownPool(config, request.pool);
   const stack = await openStackClient(config);
-  const interrupt = onInterrupt('no longer following; the run continues');
+  let starts = false;
+  const interrupt = onInterrupt(() => (starts ? 'no longer following; the run continues' : 'ending; no run starts'));
   try {
     const id = options.id ?? timestampedId('run');
-    const handle = await startRun(stack.client, id, await withTaskSet(request, stack));
+    const named = await withTaskSet(request, stack, interrupt.signal);
+    interrupt.signal.throwIfAborted();
+    starts = true;
+    const handle = await startRun(stack.client, id, named);
     note(`started ${id}`);
     if (options.detach) {
       if (options.json) printJson({ run: id, runKey: handle.firstExecutionRunId });
@@ -97,7 +101,9 @@ async function train(options: TrainOptions): Promise<void> {
     else note(`done: see \`temper show ${id}\` and \`temper report ${id}\``);
   } catch (error) {
     if (!(error instanceof StoppedFollowing)) throw error;
-    note(`${error.run} continues; see \`temper show ${error.run}\`, cancel it with \`temper cancel ${error.run}\``);
+    throw new Interrupted(
+      `interrupted: ${error.run} continues; see \`temper show ${error.run}\`, cancel it with \`temper cancel ${error.run}\``,
+    );
   } finally {
     interrupt.release();
     await stack.close();

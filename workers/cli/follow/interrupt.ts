@@ -15,8 +15,11 @@ export interface Interrupt {
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** Makes the first Ctrl-C request a clean end, with an announcement, and the second one exit at once. */
-export function onInterrupt(announcement: string): Interrupt {
+/**
+ * Makes the first Ctrl-C request a clean end, with an announcement, and the second one exit at once. A function returns
+ * the announcement for what the command does at that moment.
+ */
+export function onInterrupt(announcement: string | (() => string)): Interrupt {
   const abort = new AbortController();
   let describe = (): string => '';
   const interrupted = (): void => {
@@ -24,7 +27,8 @@ export function onInterrupt(announcement: string): Interrupt {
       note(`exiting now. ${describe()}`.trimEnd());
       process.exit(130);
     }
-    note(`${announcement} (press Ctrl-C again to exit at once)`);
+    const said = typeof announcement === 'string' ? announcement : announcement();
+    note(`${said} (press Ctrl-C again to exit at once)`);
     abort.abort(new Interrupted('interrupted'));
   };
   const first = new Promise<void>((resolve) => abort.signal.addEventListener('abort', () => resolve(), { once: true }));

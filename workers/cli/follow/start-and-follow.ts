@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { WorkflowHandle, WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client';
+import type { Client, WorkflowHandle, WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client';
 import { type JsonOption, runningConfigOf } from '../stack/command.ts';
 import type { StackClient } from '../stack/stack-client.ts';
 import { Interrupted } from '../text/errors.ts';
@@ -24,7 +24,7 @@ export interface StartOptions extends JsonOption {
 }
 
 /** A kind of workflow that a command starts and follows until it has ended. */
-export interface FollowedWorkflow<Handle extends WorkflowHandleWithFirstExecutionRunId> {
+export interface FollowedWorkflow<Request, Handle extends WorkflowHandleWithFirstExecutionRunId> {
   /** The word for it in messages and JSON: "sweep". */
   readonly noun: string;
   /** First part of the id when the user names none. */
@@ -33,23 +33,31 @@ export interface FollowedWorkflow<Handle extends WorkflowHandleWithFirstExecutio
   readonly children: string;
   /** Clause that is true after the clean-up: "all of its rollouts have ended". */
   readonly cleanedUp: string;
-  start(stack: StackClient, id: string): Promise<Handle>;
+  /** Returns the input, checked and with its tasks packed. Nothing starts if the signal aborts meanwhile. */
+  prepare(stack: StackClient, signal: AbortSignal): Promise<Request>;
+  start(client: Client, id: string, request: Request): Promise<Handle>;
   progress(handle: Handle): Promise<FollowedProgress>;
   /** Prints the results, after a cancellation too. */
   report(stack: StackClient, id: string): Promise<void>;
 }
 
 /** Starts a workflow and waits for its result. The first Ctrl-C cancels it and waits for its clean-up. */
-export async function startAndFollow<Handle extends WorkflowHandleWithFirstExecutionRunId>(
+export async function startAndFollow<Request, Handle extends WorkflowHandleWithFirstExecutionRunId>(
   options: StartOptions,
-  { noun, prefix, children, cleanedUp, start, progress, report }: FollowedWorkflow<Handle>,
+  { noun, prefix, children, cleanedUp, prepare, start, progress, report }: FollowedWorkflow<Request, Handle>,
 ): Promise<void> {
   const { openStackClient } = await import('../stack/stack-client.ts');
   const stack = await openStackClient(await runningConfigOf(options));
-  const interrupt = onInterrupt(`cancelling the ${noun}; waiting for the clean-up of its ${children}`);
+  let starts = false;
+  const interrupt = onInterrupt(() =>
+    starts ? `cancelling the ${noun}; waiting for the clean-up of its ${children}` : `ending; no ${noun} starts`,
+  );
   try {
     const id = options.id ?? timestampedId(prefix);
-    const handle = await start(stack, id);
+    const request = await prepare(stack, interrupt.signal);
+    interrupt.signal.throwIfAborted();
+    starts = true;
+    const handle = await start(stack.client, id, request);
     note(`started ${id}`);
     if (options.detach) {
       if (options.json) printJson({ [noun]: id, [`${noun}Key`]: handle.firstExecutionRunId });

@@ -48,13 +48,17 @@ interface TasksAndSandbox {
   readonly settings?: { readonly sandbox?: SandboxChoice | undefined } | undefined;
 }
 
-/** Names the set of tasks so that workers can read it. Throws a UsageError for a wrong one, before the workflow starts. */
+/**
+ * Names the set of tasks so that workers can read it. Throws a UsageError for a wrong one, before the workflow starts, and
+ * the signal's reason if that aborts while tasks are packed.
+ */
 export async function withTaskSet<Request extends TasksAndSandbox>(
   request: Request,
   stack: StackClient,
+  signal?: AbortSignal,
 ): Promise<Request> {
   const { tasks, settings } = request;
   if (tasks === undefined) return request;
   const { taskSetFor } = await import('../stack/task-set.ts');
-  return { ...request, tasks: await taskSetFor({ tasks, sandbox: settings?.sandbox }, stack) };
+  return { ...request, tasks: await taskSetFor({ tasks, sandbox: settings?.sandbox }, stack, signal) };
 }

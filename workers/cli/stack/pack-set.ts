@@ -27,14 +27,16 @@ export interface Packing {
 
 /**
  * Packs the tasks of a set; null if none can be packed. The set is itself a blob, a list of the tasks' addresses, which
- * every host can read.
+ * every host can read. Throws the signal's reason if that aborts.
  */
 export async function packSet(
   { tasks: source, address: from }: TaskSource,
   { store, packs, broken }: Packing,
+  signal?: AbortSignal,
 ): Promise<PackedSet | null> {
   const tasks: PackedTask[] = [];
   for await (const { id, pack } of source.scan(from)) {
+    signal?.throwIfAborted();
     try {
       const { bundle, image } = await pack();
       tasks.push({ id, address: packedAddress(bundle.digest, id), image });

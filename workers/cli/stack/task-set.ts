@@ -24,7 +24,11 @@ export interface NamedSet {
  * Tasks that only this process can read are packed into the store. Throws a UsageError if the set has no task that can be
  * used, so that no workflow starts on it.
  */
-export async function taskSetFor({ tasks: named, sandbox }: NamedSet, stack: StackClient): Promise<TaskSetAddress> {
+export async function taskSetFor(
+  { tasks: named, sandbox }: NamedSet,
+  stack: StackClient,
+  signal?: AbortSignal,
+): Promise<TaskSetAddress> {
   const { config, store } = stack;
   const source = await openTaskSource(named, { config, store, offline: false });
   const parsed = orUsageError(() => parseSetAddress(source.address), '--tasks');
@@ -32,7 +36,7 @@ export async function taskSetFor({ tasks: named, sandbox }: NamedSet, stack: Sta
   try {
     const { address, images } = (await areReadable(source.address, parsed, config))
       ? { address: source.address, images: await imageOfFirst(parsed, source) }
-      : await packed(source, stack);
+      : await packed(source, stack, signal);
     const lost = lostImages(sandbox ?? 'auto', config.sandbox, images);
     if (lost !== null) note(lost);
     return address;
@@ -82,10 +86,10 @@ async function imageOfFirst(parsed: ParsedSetAddress, { tasks, address }: TaskSo
   throw failure ?? new UsageError(`--tasks: ${address} has no tasks; name a set that has some`);
 }
 
-async function packed(source: TaskSource, { store, shared }: StackClient) {
+async function packed(source: TaskSource, { store, shared }: StackClient, signal: AbortSignal | undefined) {
   const failures: TemperFailure[] = [];
   const broken = (failure: TemperFailure): void => void failures.push(failure);
-  const set = await packSet(source, { store, packs: shared.common, broken });
+  const set = await packSet(source, { store, packs: shared.common, broken }, signal);
   const [first] = failures;
   if (set === null) {
     throw first ?? new UsageError(`--tasks: ${source.address} has no tasks; name a set that has some`);

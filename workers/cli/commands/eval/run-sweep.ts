@@ -25,10 +25,11 @@ export async function runSweep(options: EvalOptions): Promise<void> {
     prefix: 'eval',
     children: 'rollouts',
     cleanedUp: 'all of its rollouts have ended',
-    async start(stack, id) {
+    async prepare(stack, signal) {
       await requirePolicy(stack, request.policy);
-      return startSweep(stack.client, id, await withTaskSet(request, stack));
+      return withTaskSet(request, stack, signal);
     },
+    start: startSweep,
     async progress(handle) {
       const status = await handle.query(sweepStatusQuery);
       return { line: sweepProgress(status), pausedBecause: status.pausedBecause };

@@ -37,14 +37,15 @@ export async function runRegrade(rollouts: readonly string[], options: RegradeOp
     prefix: 'regrade',
     children: 'evaluations',
     cleanedUp: 'its sandboxes are removed',
-    async start(stack, id) {
+    async prepare(stack, signal) {
       await requireFinished(stack.client, request).catch((error: unknown) => {
         throw asUsageError(error);
       });
       const { tasks } = options;
-      const packed = tasks === undefined ? {} : { tasks: await packTasks(tasks, stack) };
-      return startRegrade(stack.client, id, { ...request, ...packed });
+      const packed = tasks === undefined ? {} : { tasks: await packTasks(tasks, stack, signal) };
+      return { ...request, ...packed };
     },
+    start: startRegrade,
     async progress(handle) {
       const status = await handle.query(regradeStatusQuery);
       return { line: regradeProgress(status), pausedBecause: status.pausedBecause };
@@ -74,13 +75,12 @@ function requestOf(named: readonly string[], options: RegradeOptions): RegradeRe
  * Packs the tasks that the user named into the store, so that later changes to their directory have no effect. Returns
  * the address of an index of the packed tasks by id.
  */
-async function packTasks(named: string, { config, store }: StackClient): Promise<string> {
+async function packTasks(named: string, { config, store }: StackClient, signal: AbortSignal): Promise<string> {
   const { tasks, address } = await openTaskSource(named, { config, store, offline: false });
-  const packed = await indexById(
-    named,
-    tasks.scan(address),
-    async ({ id, pack }): Promise<TaskAddress> => packedAddress((await pack()).bundle.digest, id),
-  ).catch((error: unknown) => {
+  const packed = await indexById(named, tasks.scan(address), async ({ id, pack }): Promise<TaskAddress> => {
+    signal.throwIfAborted();
+    return packedAddress((await pack()).bundle.digest, id);
+  }).catch((error: unknown) => {
     throw asUsageError(error, '--tasks');
   });
   note(`packed ${counted(packed.size, 'task')} of ${named}`);
