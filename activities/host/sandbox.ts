@@ -106,9 +106,11 @@ export async function releaseAgentSandbox(host: Cleaned, epoch: RolloutEpoch): P
   try {
     const removed = await removeEverywhere(host.providers, name);
     await host.network.places.remove(name);
-    return removed;
-  } finally {
-    // The slot is released even if an engine is unreachable: the reaper finds what it still runs, and counts it until then.
     host.slots.release(epoch);
+    return removed;
+  } catch (error) {
+    // The slot is released even if an engine is unreachable: the reaper finds what it still runs, and counts it until then.
+    host.slots.release(epoch, 'left');
+    throw error;
   }
 }

@@ -23,10 +23,11 @@ export interface Slots {
   /** Takes a slot for an epoch of a rollout. Repeatable: an epoch has one slot. */
   take(epoch: RolloutEpoch, holder: SlotHolder): void;
   isTakenBy(epoch: RolloutEpoch): boolean;
-  release(epoch: RolloutEpoch): void;
+  /** Releases the slot of an epoch, whose sandbox is removed unless `left` says that it may still be there. */
+  release(epoch: RolloutEpoch, left?: 'left'): void;
   /**
-   * Takes a slot for each agent's sandbox of this host that `list` finds, except those released since the listing began: the
-   * listing may be older than their removal, and nothing would release their slots again.
+   * Takes a slot for each agent's sandbox of this host that `list` finds, except those that were removed since the listing began
+   * or a minute before that: lists lag, and nothing would release their slots again.
    */
   takeListed(
     list: () => Promise<readonly SandboxInfo[]>,
@@ -40,23 +41,24 @@ export interface Slots {
   expired(nowMs: number): readonly RolloutEpoch[];
 }
 
-interface Bounds {
+interface SlotOptions {
   readonly admission: Pick<Admission, 'admits' | 'placed' | 'onChange'>;
   readonly intake: Pick<Intake, 'closedBy' | 'onChange'>;
+  /** A clock that never jumps. */
+  readonly now: () => number;
 }
 
-const unlimited: Bounds['admission'] = { admits: () => true, placed: () => undefined, onChange: () => undefined };
-const alwaysOpen: Bounds['intake'] = { closedBy: null, onChange: () => undefined };
+const unlimited: SlotOptions['admission'] = { admits: () => true, placed: () => undefined, onChange: () => undefined };
+const alwaysOpen: SlotOptions['intake'] = { closedBy: null, onChange: () => undefined };
 
 /** Creates the slots of a host. By default only their number bounds what the host takes. */
 export function createSlots(
   capacity: number,
-  { admission = unlimited, intake = alwaysOpen }: Partial<Bounds> = {},
+  { admission = unlimited, intake = alwaysOpen, now = () => performance.now() }: Partial<SlotOptions> = {},
 ): Slots {
   const holders = createHolders();
+  const removals = createRemovals(now);
   const waiting = new Set<() => void>();
-  /** The sessions of the epochs that were released during each listing in progress. */
-  const listings = new Set<Set<string>>();
 
   const wake = (): void => {
     for (const resume of [...waiting]) resume();
@@ -79,29 +81,29 @@ export function createSlots(
     takenBy: holders.countOf,
     take: (epoch, holder) => {
       if (!holders.all.has(sessionId(epoch))) admission.placed();
+      removals.delete(sessionId(epoch));
       holders.put(epoch, holder);
       wake();
     },
     isTakenBy: (epoch) => holders.all.has(sessionId(epoch)),
-    release: (epoch) => {
+    release: (epoch, left) => {
       holders.remove(epoch);
-      for (const released of listings) released.add(sessionId(epoch));
+      if (left === undefined) removals.add(sessionId(epoch));
       wake();
     },
     takeListed: async (list, isOwn = () => true) => {
-      const released = new Set<string>();
-      listings.add(released);
+      const listing = removals.beginListing();
       try {
         const found = await list();
         for (const { labels } of found) {
           const { purpose, expiresAtMs, sweep = false, share } = labels;
-          if (purpose !== 'agent' || !isOwn(labels) || released.has(sessionId(labels))) continue;
+          if (purpose !== 'agent' || !isOwn(labels) || listing.lags(sessionId(labels))) continue;
           const { rollout, epoch } = labels;
           holders.put({ rollout, epoch }, { expiresAtMs, sweep, share });
         }
         return found;
       } finally {
-        listings.delete(released);
+        listing.end();
         wake();
       }
     },
@@ -120,6 +122,42 @@ export function createSlots(
       }),
     expired: (nowMs) =>
       [...holders.all.values()].filter(({ expiresAtMs }) => expiresAtMs < nowMs).map(({ epoch }) => epoch),
+  };
+}
+
+/** The time for which a list may still name a sandbox that was removed, twice as long as providers are known to need. */
+const listLagMs = 60_000;
+
+/** The sessions whose sandboxes were removed lately, for as long as a listing may name them. */
+function createRemovals(now: () => number) {
+  /** The times of the removals by session, the oldest first. */
+  const removedAtMs = new Map<string, number>();
+  const listings = new Set<{ readonly beganAtMs: number }>();
+  const forget = (): void => {
+    const oldest = Math.min(now(), ...Array.from(listings, ({ beganAtMs }) => beganAtMs)) - listLagMs;
+    for (const [session, atMs] of removedAtMs) {
+      if (atMs >= oldest) return;
+      removedAtMs.delete(session);
+    }
+  };
+  return {
+    add(session: string): void {
+      removedAtMs.delete(session);
+      removedAtMs.set(session, now());
+      forget();
+    },
+    delete: (session: string): void => void removedAtMs.delete(session),
+    beginListing() {
+      forget();
+      const listing = { beganAtMs: now() };
+      listings.add(listing);
+      return {
+        /** Whether the sandbox of a session is in the list although it was removed. */
+        lags: (session: string): boolean =>
+          (removedAtMs.get(session) ?? Number.NEGATIVE_INFINITY) >= listing.beganAtMs - listLagMs,
+        end: () => void listings.delete(listing),
+      };
+    },
   };
 }
 

@@ -129,6 +129,30 @@ it('takes no slot for a sandbox that was released while it was being listed', as
   assert.equal(slots.taken, 0);
 });
 
+it('takes no slot for a sandbox that was removed less than a minute before it is listed', async () => {
+  let nowMs = 0;
+  const slots = createSlots(4, { now: () => nowMs });
+  const names = ['removed', 'left', 'made again'];
+  const [removed, left, again] = names.map(unexpired);
+  assert.ok(removed && left && again);
+  for (const { labels } of [removed, left, again]) slots.take(labels, { expiresAtMs: 1, sweep: false });
+  slots.release(removed.labels);
+  slots.release(left.labels, 'left');
+  slots.release(again.labels);
+  slots.take(again.labels, { expiresAtMs: Number.POSITIVE_INFINITY, sweep: false });
+  const reaper = reaperOf(slots, new Map([['e2b', { ...nothing, list: async () => [removed, left, again] }]]));
+  const taken = async (): Promise<readonly string[]> => {
+    await reaper.look();
+    return names.filter((rollout) => slots.isTakenBy({ rollout, epoch: 1 }));
+  };
+  assert.deepEqual(await taken(), ['left', 'made again']);
+  nowMs = 60_000;
+  assert.deepEqual(await taken(), ['left', 'made again']);
+  // It was not removed after all.
+  nowMs = 60_001;
+  assert.deepEqual(await taken(), names);
+});
+
 it('releases the slot of a removed sandbox although another cannot be removed', async () => {
   const slots = createSlots(4);
   const remove = async (name: string) => {
