@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import type { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
 import { createDiskGuard } from '../activities/control/disk-guard.ts';
@@ -6,7 +7,9 @@ import type { ControlActivities } from '../activities/interfaces/control.ts';
 import { readLevels } from '../infra/machine/read-levels.ts';
 import type { Config } from '../infra/settings/config.ts';
 import type { HostNotes } from '../infra/store/host-notes.ts';
+import { pollingMachines } from '../infra/temporal/pollers.ts';
 import { namespaceMemo, requireNamespace, type StackInNamespace } from '../infra/temporal/stack-namespace.ts';
+import { controlQueue } from '../workflows/contracts/queues.ts';
 import { retentionSchedule } from '../workflows/contracts/retention.ts';
 import { makeRetentionPass } from './retention.ts';
 import { ensureSchedule } from './schedules.ts';
@@ -30,6 +33,8 @@ export function createUpkeep(
   return {
     ...createDiskGuard({
       client,
+      machine: hostname(),
+      controlMachines: () => pollingMachines(client, controlQueue, 'activity'),
       readDisks: () => readLevels({ directories }).filter(({ resource }) => resource === 'disk'),
       setNote: createDiskNote(config.host, { notes, log }),
     }),

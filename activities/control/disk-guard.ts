@@ -10,6 +10,10 @@ import type { ControlActivities } from '../interfaces/control.ts';
 
 export interface DiskGuardDependencies {
   readonly client: Pick<Client, 'workflow' | 'schedule'>;
+  /** The machine of this control worker. Another control worker may have other disks. */
+  readonly machine: string;
+  /** Returns the machines that had a control worker in the last minutes. */
+  controlMachines(): Promise<ReadonlySet<string>>;
   /** Reads the levels of the disks that a stack fills. */
   readDisks(): readonly Level[];
   /** Shows a sentence in `temper status`; null withdraws it. */
@@ -17,7 +21,10 @@ export interface DiskGuardDependencies {
 }
 
 /** The beginning of the reason of every pause by the guard, by which it knows its own. */
-const reasonStart = 'the disk is nearly full: ';
+const reasonStart = (machine: string): string => `the disk of the control worker on ${machine} is nearly full: `;
+const machineOfReason = /^the disk of the control worker on (\S+) is nearly full: /;
+/** The same of earlier pauses, which named no machine. */
+const namelessStart = 'the disk is nearly full: ';
 const openQuery = 'WorkflowType IN ("trainingRun", "evaluationSweep", "regrade") AND ExecutionStatus="Running"';
 
 /** Creates the activity that pauses runs, sweeps and regrades while a disk of the stack is nearly full. */
@@ -33,24 +40,29 @@ export function createDiskGuard(deps: DiskGuardDependencies): Pick<ControlActivi
   };
 }
 
-/** Pauses what is open while a disk is low, and resumes what it paused once all have enough. A pause by hand stays. */
-export async function guardDisk({ client, readDisks, setNote }: DiskGuardDependencies) {
+/**
+ * Pauses what is open while a disk is low, and resumes what it paused once all have enough. A pause by hand stays, and one by a
+ * control worker on another machine as long as that has one.
+ */
+export async function guardDisk(deps: DiskGuardDependencies) {
+  const { client, readDisks, setNote } = deps;
   const states = readDisks().map(diskState);
   const low = states.find(({ state }) => state === 'low');
   if (low !== undefined) {
-    const paused = await pauseAll(client, reasonText(low));
-    await setNote(`runs are paused: ${reasonText(low)}`);
+    const reason = reasonText(deps.machine, low);
+    const paused = await pauseAll(client, reason);
+    await setNote(`runs are paused: ${reason}`);
     if (paused.length > 0) await collectNow(client);
     return { paused, resumed: [] };
   }
   if (states.some(({ state }) => state !== 'enough')) return { paused: [], resumed: [] };
   await setNote(null);
-  return { paused: [], resumed: await resumeOwn(client) };
+  return { paused: [], resumed: await resumeOwn(deps) };
 }
 
-function reasonText({ freeMb, resumeAtMb, limit }: DiskState): string {
+function reasonText(machine: string, { freeMb, resumeAtMb, limit }: DiskState): string {
   const gigabytes = (megabytes: number): string => `${(megabytes / 1024).toFixed(2)} GB`;
-  return `${reasonStart}${gigabytes(freeMb)} are free of ${limit}; free some space (\`temper gc --dry-run\` shows what can go); it resumes by itself from ${gigabytes(resumeAtMb)} on`;
+  return `${reasonStart(machine)}${gigabytes(freeMb)} are free of ${limit}; free some space (\`temper gc --dry-run\` shows what can go); it resumes by itself from ${gigabytes(resumeAtMb)} on`;
 }
 
 /** Pauses what is open and not paused; returns the workflow ids. */
@@ -63,14 +75,21 @@ async function pauseAll(client: DiskGuardDependencies['client'], reason: string)
   return paused;
 }
 
-/** Resumes what the guard paused; returns the workflow ids. */
-async function resumeOwn(client: DiskGuardDependencies['client']): Promise<readonly string[]> {
+/** Resumes what this guard paused, or one on a machine that has no control worker any more; returns the workflow ids. */
+async function resumeOwn({ client, machine, controlMachines }: DiskGuardDependencies): Promise<readonly string[]> {
   const resumed: string[] = [];
+  const others = [...(await controlMachines())].filter((other) => other !== machine);
+  const mayResume = (reason: string): boolean => {
+    if (reason.startsWith(namelessStart)) return true;
+    const pausedOn = machineOfReason.exec(reason)?.[1];
+    return pausedOn !== undefined && !others.includes(pausedOn);
+  };
   await attemptAll(await openByPhase(client, (phase) => phase === 'paused'), 'all runs to be resumed', async (id) => {
     const handle = client.workflow.getHandle(id);
     const { pausedBecause } = await handle.query(runStatusQuery);
-    if (pausedBecause?.startsWith(reasonStart) !== true) return;
-    await handle.signal(resumeSignal, pausedBecause);
+    const reason = pausedBecause ?? '';
+    if (!mayResume(reason)) return;
+    await handle.signal(resumeSignal, reason);
     resumed.push(id);
   });
   return resumed;

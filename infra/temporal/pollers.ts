@@ -42,6 +42,16 @@ export async function lastPolls(client: PollClient, queue: string, kind: QueueKi
   }));
 }
 
+/** Returns the names of the machines whose workers have polled a task queue in the last five minutes, which the server remembers. */
+export async function pollingMachines(
+  client: PollClient,
+  queue: string,
+  kind: QueueKind,
+): Promise<ReadonlySet<string>> {
+  const polls = await lastPolls(client, queue, kind);
+  return new Set(polls.flatMap(({ identity }) => readIdentity(identity)?.host ?? []));
+}
+
 /** A poll stays open for a minute; a worker that has not polled for longer is gone. */
 const pollerTtlMs = 75_000;
 

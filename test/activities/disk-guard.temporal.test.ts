@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
+import { hostname } from 'node:os';
 import { after, before, describe, it } from 'node:test';
 import type { WorkflowHandle } from '@temporalio/client';
 import { guardDisk } from '../../activities/control/disk-guard.ts';
 import type { Level } from '../../infra/machine/level.ts';
+import { pollingMachines } from '../../infra/temporal/pollers.ts';
 import { pauseSignal, resumeSignal, runStatusQuery } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RunRequest } from '../../workflows/contracts/run.ts';
@@ -22,9 +24,13 @@ describe('the guard of the disk', () => {
     { resource: 'disk', free, total: 100_000, limit: 'the disk of /home' },
   ];
   let note: string | null = null;
-  async function guard(freeMb: number) {
+  /** The machines that have a control worker. */
+  let machines: readonly string[] = ['one', 'two'];
+  async function guard(freeMb: number, machine = 'one') {
     const { paused, resumed } = await guardDisk({
       client: stack.server.client,
+      machine,
+      controlMachines: async () => new Set(machines),
       readDisks: () => megabytes(freeMb),
       setNote: async (text) => {
         note = text;
@@ -60,10 +66,13 @@ describe('the guard of the disk', () => {
 
     assert.deepEqual(await guard(50_000), { paused: [], resumed: [] });
     assert.deepEqual(await guard(1_500), { paused: ['run', 'sweep'], resumed: [] });
-    assert.match(String(await pausedBecause(run)), /^the disk is nearly full: 1\.46 GB are free of the disk of \/home/);
+    assert.match(
+      String(await pausedBecause(run)),
+      /^the disk of the control worker on one is nearly full: 1\.46 GB are/,
+    );
     assert.match(String(await pausedBecause(sweep)), /it resumes by itself from 3\.00 GB on$/);
     assert.equal(await pausedBecause(other), 'lunch');
-    assert.match(String(note), /^runs are paused: the disk is nearly full/);
+    assert.match(String(note), /^runs are paused: the disk of the control worker on one is nearly full/);
 
     await untilListed(['run', 'sweep'], true);
     assert.deepEqual(await guard(1_000), { paused: [], resumed: [] });
@@ -75,6 +84,26 @@ describe('the guard of the disk', () => {
     agents.resolve();
     await other.signal(resumeSignal);
     for (const handle of [run, sweep, other]) await handle.result();
+  });
+
+  it('resumes what it paused on another machine only once that has no control worker any more', async () => {
+    const held = Promise.withResolvers<void>();
+    stack.script = { reward: () => 1, agent: () => held.promise };
+    const sweep = await start('evaluationSweep', 'elsewhere', { tasks: 'set', count: 2 });
+    await untilListed(['elsewhere'], false);
+    assert.deepEqual(await guard(1_500, 'one'), { paused: ['elsewhere'], resumed: [] });
+    await untilListed(['elsewhere'], true);
+    assert.deepEqual(await guard(50_000, 'two'), { paused: [], resumed: [] });
+    // The workers of this test have the identities that the SDK gives them.
+    assert.deepEqual(await pollingMachines(stack.server.client, controlQueue, 'activity'), new Set([hostname()]));
+    machines = ['two'];
+    assert.deepEqual(await guard(50_000, 'two'), { paused: [], resumed: ['elsewhere'] });
+    await untilListed(['elsewhere'], false);
+    await sweep.signal(pauseSignal, 'the disk is nearly full: 1.46 GB are free, said one that named no machine');
+    await untilListed(['elsewhere'], true);
+    assert.deepEqual(await guard(50_000, 'two'), { paused: [], resumed: ['elsewhere'] });
+    held.resolve();
+    await sweep.result();
   });
 
   it('leaves the reason of a pause that came between, and resumes nothing that was paused for another', async () => {
