@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { ApplicationFailure } from '@temporalio/common';
 import { tellHostLost } from '../../infra/temporal/tell-host-lost.ts';
 import { rolloutStatusQuery } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
@@ -51,6 +52,33 @@ describe('a host that is declared lost', () => {
     const result: RolloutResult = await handle.result();
     assert.deepEqual([result.outcome, result.epochs, result.adoptions, host.agents()], ['scored', 2, 1, 3]);
     assert.match(JSON.stringify(result), /no host adopted the sandbox: its journal is gone/);
+  });
+
+  it('leaves the release of its sandbox to the host that adopts the session', async () => {
+    let adopted = false;
+    // Both stages fail and wait for their next attempts when the host is lost.
+    const failUntilAdopted = async (): Promise<void> => {
+      if (adopted) return;
+      throw ApplicationFailure.create({ message: 'the host is about to be lost', nextRetryDelay: '10m' });
+    };
+    const adopt = () => {
+      adopted = true;
+      return { host: 'scripted', token: 'scripted/2' };
+    };
+    stack.script = { reward: () => 1, kind: 'e2b', adopt, seal: failUntilAdopted, release: failUntilAdopted };
+    const { client } = stack.server;
+    const before = stack.workers.released.length;
+    const args = [{ task: 'generated:test/1/0' }];
+    const handle = await client.workflow.start('rollout', { taskQueue: controlQueue, workflowId: 'sealing', args });
+    await until(async () => {
+      const pending = (await handle.describe()).raw.pendingActivities ?? [];
+      return pending.length === 2 && pending.every(({ attempt }) => attempt === 2);
+    });
+    // The list of workflows follows a moment later.
+    await until(async () => (await tellHostLost(client, 'scripted')) > 0);
+    const result: RolloutResult = await handle.result();
+    assert.deepEqual([result.outcome, result.epochs, result.adoptions], ['scored', 1, 1]);
+    assert.deepEqual(stack.workers.released.slice(before), [result.rollout]);
   });
 
   it('is not asked about for adoption if it shares its journals with no other, and its rollout begins again at once', async () => {

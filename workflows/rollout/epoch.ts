@@ -89,12 +89,20 @@ const needsImages = ({ imageFrom, services, testSandbox }: Task): boolean =>
   services !== undefined ||
   (testSandbox?.imageFrom !== undefined && patched('prepare-test-image'));
 
-/** Counts what an epoch's sandbox costs from its placement on, and releases it once. */
+/** Counts what an epoch's sandbox costs from its placement on, and releases it. */
 function trackSandbox(context: EpochContext, host: EpochHost) {
   const { input, loss, meter } = context;
   const beganMs = Date.now();
   let provider: SandboxProvider = input.sandbox === 'auto' ? 'unknown' : input.sandbox;
   let released = false;
+  /** The host that was asked to release the sandbox and did not, by the token under which it had adopted that. */
+  let failedAt: { readonly adoptedAs: string | undefined } | null = null;
+  async function tryRelease(): Promise<void> {
+    const { name, adoptedAs } = host;
+    // A host that comes back removes what it holds.
+    const done = !loss.isLost(name) && (await CancellationScope.nonCancellable(() => release(context, name)));
+    failedAt = done ? null : { adoptedAs };
+  }
   function noteRelease(): void {
     released = true;
     meter.sandbox(provider, beganMs);
@@ -105,11 +113,14 @@ function trackSandbox(context: EpochContext, host: EpochHost) {
     },
     /** Notes that another stage has released it. */
     noteRelease,
+    /** May be called again, since another host may have adopted the rollout from one that was lost before it released the sandbox. */
     async release(): Promise<void> {
-      if (released) return;
-      // A host that comes back removes what it holds.
-      if (!loss.isLost(host.name)) await CancellationScope.nonCancellable(() => release(context, host.name));
-      noteRelease();
+      if (!released) {
+        await tryRelease();
+        noteRelease();
+      } else if (failedAt !== null && failedAt.adoptedAs !== host.adoptedAs && patched('release-where-adopted')) {
+        await tryRelease();
+      }
     },
   };
 }
@@ -169,15 +180,24 @@ async function both<First, Second>(first: Promise<First>, second: Promise<Second
   return [await first, await second];
 }
 
-/** Releases the sandbox. A failure never replaces the rollout's outcome: it is logged, and left to the reaper. */
-async function release(context: EpochContext, host: string): Promise<void> {
+/**
+ * Releases the sandbox, and returns whether it is gone. A failure never replaces the rollout's outcome: it is logged, and left to
+ * the reaper.
+ */
+async function release(context: EpochContext, host: string): Promise<boolean> {
   const { epoch, progress } = context;
   const work = () => progress.stage('releaseSandbox', () => cleanUpOn(host).releaseSandbox({ epoch }), 'continue');
   // Rollouts of 0.4.0 left the sandbox to the reaper when no worker released it in time.
   const untilReleased = () => untilTaken(context, host, work, () => patched('wait-for-release'));
   // A rollout of 0.4.0 that is replayed would take a scope within a non-cancellable one for cancelled.
   const releasing = context.fewActivities ? context.loss.guard(host, 'releaseSandbox', untilReleased) : untilReleased();
-  await releasing.catch((error) => log.warn('the sandbox is left to the reaper', { error: String(error) }));
+  return releasing.then(
+    () => true,
+    (error) => {
+      log.warn('the sandbox is left to the reaper', { error: String(error) });
+      return false;
+    },
+  );
 }
 
 /**

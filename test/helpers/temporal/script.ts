@@ -36,6 +36,10 @@ export interface Script {
   agent?(workflowId: string): Promise<void>;
   /** Returns the reason why the agent of this rollout ended. Default: it submitted. */
   stop?(workflowId: string): StopReason;
+  /** Rejects when a session can't be sealed. */
+  seal?(): Promise<void>;
+  /** Rejects when a sandbox can't be released. */
+  release?(): Promise<void>;
   /** Called for each sandbox that a rollout is about to have created. Present: the hosts limit creations. */
   readonly allowCreation?: (rollout: string) => void;
   /** Resolves when the tests of this workflow's rollout have ended. */

@@ -152,6 +152,7 @@ export async function startScriptedWorkers(
       return { session: input.epoch.rollout, contextLength: null };
     },
     sealTrace: async ({ epoch }) => {
+      await script.seal?.();
       const upstream = opened.find((one) => one.epoch.rollout === epoch.rollout)?.upstream;
       if (upstream !== undefined) return upstreamSummaryOf(blob, findUpstream(script, upstream));
       const version = script.version?.(caller()) ?? published.at(-1) ?? 0;
@@ -161,9 +162,7 @@ export async function startScriptedWorkers(
     readVersions: async ({ groups }) => script.versions?.(groups) ?? groups.map(() => null),
   };
   const images: ImageActivities = { prepareImage: async ({ task }) => ({ image: task.image }) };
-  const placement: PlacementActivities = {
-    placeRollout: async () => placementOf(script),
-  };
+  const placement: PlacementActivities = { placeRollout: async () => placementOf(script) };
   const host: HostActivities = {
     provisionSandbox: async ({ epoch }) => {
       await script.provision?.(caller());
@@ -188,6 +187,7 @@ export async function startScriptedWorkers(
   const reaping: ReaperActivities = { reapSandboxes: async () => ({ removed: [], images: [] }) };
   const cleanUp: CleanUpActivities = {
     releaseSandbox: async ({ epoch }) => {
+      await script.release?.();
       released.push(epoch.rollout);
       return { removed: true };
     },
