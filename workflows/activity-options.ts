@@ -226,10 +226,14 @@ export const maxEpochs = 3;
 export const reconcileEvery = '1m';
 
 /**
- * The first and the longest interval at which work that was cancelled and has not ended is cancelled again. A cancel
- * can get lost, and clean-up takes time.
+ * The first interval at which work that was cancelled and has not ended is cancelled again. A cancel can get lost, and clean-up
+ * takes time. Each interval is twice the last one, because each cancel of a thousand workflows adds two thousand events to the
+ * history, and the server ends a workflow at 50,000.
  */
 export const cancelAgainFirstMs = 5_000;
+/** The longest interval at which a workflow looks after work that it has cancelled, likewise. */
+export const cancelledLookMostMs = 60_000;
+/** The longest interval of both for workflows that began to cancel before the two were apart. */
 export const cancelAgainMostMs = 20_000;
 
 /** The first and the longest interval at which a sweep asks about rollouts that an earlier execution started. */

@@ -155,11 +155,7 @@ async function cancelEverything({ input, tally, stepper, view }: Run): Promise<v
   view.cancelling = true;
   view.show();
   tally.dropReady('cancelled');
-  while (tally.inFlight.size > 0) {
-    await cancelGroups(tally);
-    const gone = await condition(() => tally.inFlight.size === 0 || tally.missing > 0, '5s');
-    if (!gone || tally.missing > 0) await reconcile(input, tally, true);
-  }
+  await cancelGroups(input, tally);
   await stepper.untilCancelled();
   tally.dropStep('cancelled');
   view.phase = 'cancelled';

@@ -4,7 +4,7 @@ import type { WorkflowHandle } from '@temporalio/client';
 import type { GroupReport } from '../../workflows/contracts/group.ts';
 import { runStatusQuery, sweepStatusQuery } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
-import { bundleChanged } from '../helpers/temporal/changed-workflows.ts';
+import { bundleChanged, withoutHeartbeats } from '../helpers/temporal/changed-workflows.ts';
 import { type ScriptedStack, startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
 import { until } from '../helpers/until.ts';
 
@@ -16,6 +16,13 @@ const losing = (start: 'startChild' | 'executeChild') => (module: string) =>
   module.replaceAll(
     new RegExp(`\\(0,(\\w+)\\.${start}\\)\\(`, 'g'),
     (_, sdk) => `((...words) => ${sdk}.CancellationScope.nonCancellable(() => ${sdk}.${start}(...words)))(`,
+  );
+
+/** Makes all intervals between looks after cancelled work, and the first one between cancels, that short. */
+const shortIntervals = (module: string): string =>
+  withoutHeartbeats(module).replaceAll(
+    /(cancelAgainFirstMs|cancelAgainMostMs|cancelledLookMostMs) = [\d_]+/g,
+    '$1 = 200',
   );
 
 const limits = { timeout: 120_000 };
@@ -76,8 +83,41 @@ describe('a cancel that is lost', () => {
     assert.equal((await handle.query(runStatusQuery)).step, 0);
   });
 
-  async function stackWith(file: string, start: 'startChild' | 'executeChild') {
-    const stack = await startScriptedStack({ workflowBundle: await bundleChanged(file, losing(start)) });
+  it('is repeated at ever longer intervals, which keeps histories short', limits, async () => {
+    await using stack = await stackOf(await bundleChanged('activity-options.ts', shortIntervals));
+    const { promise: untilEvaluated, resolve: letGo } = Promise.withResolvers<void>();
+    let evaluating = 0;
+    // Evaluations are in progress, and do not observe their cancel.
+    const evaluate = (): Promise<void> => {
+      evaluating += 1;
+      return untilEvaluated;
+    };
+    stack.script = { reward: () => 1, evaluate };
+    const group = await stack.start('group', { task: 'scripted:0', rolloutsPerGroup: 2 });
+    const run = await stack.start('trainingRun', { steps: 1, groupsPerStep: 1, rolloutsPerGroup: 2 });
+    await until(() => evaluating >= 4);
+    for (const handle of [group, run]) {
+      await handle.cancel();
+      const cancels = await until(async () => {
+        const events = (await handle.fetchHistory()).events ?? [];
+        if (events.filter((one) => one.timerFiredEventAttributes).length < 12) return false;
+        const asked = events.map((one) => one.requestCancelExternalWorkflowExecutionInitiatedEventAttributes);
+        return asked.map((one) => one?.workflowExecution?.workflowId).filter((id) => id != null);
+      });
+      const [first] = cancels;
+      const ofFirst = cancels.filter((id) => id === first).length;
+      // Eight intervals last 51 s; one more cancel comes from the scope, and one before the first interval.
+      assert.ok(ofFirst > 2 && ofFirst <= 10, `expected 3 to 10 cancels at 12 looks, got ${ofFirst}`);
+    }
+    letGo();
+    await Promise.allSettled([group.result(), run.result()]);
+  });
+
+  const stackWith = async (file: string, start: 'startChild' | 'executeChild') =>
+    stackOf(await bundleChanged(file, losing(start)));
+
+  async function stackOf(workflowBundle: { readonly code: string }) {
+    const stack = await startScriptedStack({ workflowBundle });
     const { client } = stack.server;
     return Object.assign(stack, {
       start: (type: string, input: object) =>

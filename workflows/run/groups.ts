@@ -1,5 +1,5 @@
 import {
-  CancellationScope,
+  condition,
   getExternalWorkflowHandle,
   isCancellation,
   log,
@@ -18,6 +18,7 @@ import type { RunInput } from '../contracts/run.ts';
 import { searchAttributes } from '../contracts/search-attributes.ts';
 import { sharedPriority } from '../contracts/share.ts';
 import type { group } from '../group.ts';
+import { cancelByName, cancelUntilEnded } from '../shared/cancel-again.ts';
 import type { RunTally } from './tally.ts';
 
 /** Starts one group. It is abandoned when this execution closes, because it must outlive the run's continue-as-new. */
@@ -126,12 +127,22 @@ export async function reconcile(input: RunInput, tally: RunTally, cancelling: bo
   for (const state of states) if (state.state === 'ended') tally.arrive(state.summary, cancelling);
 }
 
-/** Cancels each group by name, because after continue-as-new the groups are no longer children of the run. */
-export async function cancelGroups(tally: RunTally): Promise<void> {
+/**
+ * Cancels each group by name, because after continue-as-new the groups are no longer children of the run, and waits for their
+ * ends.
+ */
+export async function cancelGroups(input: RunInput, tally: RunTally): Promise<void> {
   const { workflowId, firstExecutionRunId: runKey } = workflowInfo();
-  await CancellationScope.nonCancellable(() =>
-    Promise.allSettled(
-      [...tally.inFlight.keys()].map((index) => getExternalWorkflowHandle(groupId(workflowId, runKey, index)).cancel()),
-    ),
-  );
+  const running = (): readonly string[] =>
+    Array.from(tally.inFlight.keys(), (index) => groupId(workflowId, runKey, index));
+  if (tally.inFlight.size > 0 && patched('cancel-groups-rarely')) {
+    await cancelByName(running());
+    return cancelUntilEnded(running, () => reconcile(input, tally, true));
+  }
+  // Runs of 0.4.0 cancelled every five seconds, and at once when a group was missing.
+  while (tally.inFlight.size > 0) {
+    await cancelByName(running());
+    const gone = await condition(() => tally.inFlight.size === 0 || tally.missing > 0, '5s');
+    if (!gone || tally.missing > 0) await reconcile(input, tally, true);
+  }
 }
