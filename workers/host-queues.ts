@@ -22,8 +22,12 @@ import { whileLeased } from './leased-worker.ts';
 import { commonPlacementWorkers, type PlacementWorkerDependencies } from './placement-workers.ts';
 import { whileOpen } from './slot-tuner.ts';
 
-/** Slots beside those of the running agents, for the short stages. */
-const shortStageSlots = 100;
+/**
+ * Slots of the main queue beside those of the host's own agents: for the agents that it adopts, of which there may be any number,
+ * and for the short stages, most of which wait for one of the few connections to a gateway. A worker without a free slot does
+ * not poll, and its host would count as lost.
+ */
+const furtherSlots = 10_000;
 const pollers = { type: 'simple-maximum', maximum: 2 } as const;
 
 export interface HostQueues {
@@ -64,7 +68,7 @@ export function hostQueues(
       }),
       taskQueue: hostQueue(host.name),
       activities: { ...provisioning, ...agent, ...inPlace, ...sessions, ...reaper.activities },
-      maxConcurrentActivityTaskExecutions: capacity + shortStageSlots,
+      maxConcurrentActivityTaskExecutions: capacity + furtherSlots,
     },
     { ...common, ...inLane(lanes.provision), taskQueue: provisionQueue(host.name), activities: provisioning },
     {

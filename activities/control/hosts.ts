@@ -7,7 +7,13 @@ import { tokenOf } from '../../infra/hosts/token.ts';
 import type { HostRecord, Hosts } from '../../infra/store/hosts.ts';
 import { lastPolls } from '../../infra/temporal/pollers.ts';
 import { tellHostLost } from '../../infra/temporal/tell-host-lost.ts';
-import { hostQueue } from '../../workflows/contracts/queues.ts';
+import {
+  captureQueue,
+  cleanUpQueue,
+  hostQueue,
+  ownEvaluationQueue,
+  provisionQueue,
+} from '../../workflows/contracts/queues.ts';
 import { atBoundary } from '../boundary.ts';
 import type { ControlActivities } from '../interfaces/control.ts';
 import { spread } from '../retry-delay.ts';
@@ -60,7 +66,7 @@ export function createHostActivities(inspection: HostInspection): Pick<ControlAc
     });
   };
   const inspect = async (host: string, report: (seen: Observation) => void) => {
-    const lastSeenMs = await lastPoll(inspection.client, host);
+    const lastSeenMs = await lastSign(inspection.client, host);
     if (hasPolled(lastSeenMs)) return { alive: true, lastSeenMs };
     await tell(host, await lostGeneration(inspection, { host, lastSeenMs }, report));
     return { alive: false, lastSeenMs };
@@ -112,9 +118,9 @@ async function lostGeneration(
   if (record === null || record.lost === null) {
     const limit = `${lostAfterMs / 1000} s`;
     if (nowMs - seen.unseenSinceMs < lostAfterMs) {
-      throw later(`no worker of host ${host} polls its queue; it counts as lost after ${limit}`);
+      throw later(`no worker of host ${host} polls its queues; it counts as lost after ${limit}`);
     }
-    const reason = `no worker has polled its queue for ${limit}`;
+    const reason = `no worker has polled its queues for ${limit}`;
     if (record !== null) await declareLost(hosts, host, { generation: record.generation, reason });
   }
   if (nowMs - seen.unrenewedSinceMs < leaseMs) {
@@ -130,10 +136,25 @@ const serverNowMs = (): number => Context.current().info.currentAttemptScheduled
 const hasPolled = (lastSeenMs: number | null): boolean =>
   lastSeenMs !== null && serverNowMs() - lastSeenMs < aliveWithinMs;
 
-/** Returns the time at which a worker of the host polled last; null if the server remembers none. */
-async function lastPoll(client: Client, host: string): Promise<number | null> {
-  const polls = await lastPolls(client, hostQueue(host), 'activity');
+/** Returns the time at which a worker polled a queue last, by default the main one of a host; null if the server remembers none. */
+async function lastPoll(client: Client, host: string, queue = hostQueue(host)): Promise<number | null> {
+  const polls = await lastPolls(client, queue, 'activity');
   return polls.length === 0 ? null : Math.max(...polls.map(({ atMs }) => atMs));
+}
+
+/** The queues of a host beside the main one, which the same process polls. */
+const furtherQueues = [cleanUpQueue, provisionQueue, captureQueue, ownEvaluationQueue] as const;
+
+/**
+ * Returns the time at which a worker polled any queue of the host last. One that is too busy for more work of one kind still polls
+ * for others. Renewals of the lease are no sign of it, since the gateways make them, too.
+ */
+async function lastSign(client: Client, host: string): Promise<number | null> {
+  const atMs = await lastPoll(client, host);
+  if (hasPolled(atMs)) return atMs;
+  const further = await Promise.all(furtherQueues.map((queueOf) => lastPoll(client, host, queueOf(host))));
+  const known = [atMs, ...further].filter((one) => one !== null);
+  return known.length === 0 ? null : Math.max(...known);
 }
 
 /** Adds what this attempt sees to what those before it have seen. */

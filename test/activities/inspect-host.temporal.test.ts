@@ -9,7 +9,7 @@ import { claimHost } from '../../infra/hosts/claim.ts';
 import { createLease, type HeldLease } from '../../infra/hosts/lease.ts';
 import { createDirectory } from '../../infra/store/directory.ts';
 import { createHosts, type Hosts } from '../../infra/store/hosts.ts';
-import { hostQueue } from '../../workflows/contracts/queues.ts';
+import { cleanUpQueue, hostQueue } from '../../workflows/contracts/queues.ts';
 import { startActivity } from '../helpers/temporal/manual-activity.ts';
 import { startTestServer, type TestServer } from '../helpers/temporal/temporal.ts';
 
@@ -71,12 +71,20 @@ describe('an inspection of a host', () => {
     assert.notEqual(lease.now().state, 'fenced');
   });
 
+  it('finds a host alive whose worker has no place for more on its main queue, and polls others', async () => {
+    await using lease = await claim('full');
+    await run(cleanUpQueue('full'), { nothing: () => undefined });
+    assert.equal(await inspect('full'), true);
+    assert.equal((await hosts.find('full'))?.record.lost, null);
+    assert.notEqual(lease.now().state, 'fenced');
+  });
+
   it('declares a host lost that shows no sign of life, and says so only when nothing there may act any more', async () => {
     await using lease = await claim('silent');
     assert.equal(await inspect('silent'), false);
     assert.notEqual(lease.now().state, 'valid');
     const lost = (await hosts.find('silent'))?.record.lost;
-    assert.match(lost?.reason ?? '', /no worker has polled its queue for 4.5 s/);
+    assert.match(lost?.reason ?? '', /no worker has polled its queues for 4.5 s/);
     assert.equal(await inspect('silent'), false);
   });
 });

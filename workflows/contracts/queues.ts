@@ -24,8 +24,8 @@ export const adoptionQueue = (kind: SandboxKind): string => `temper-adoption-${k
 export const trainerQueue = 'temper-trainer';
 
 /**
- * A host's main task queue, for stages that cost little and for the reaper. Its polls are the host's sign of life. It is
- * stable per host, not per process, so that a restarted worker finds its sandboxes.
+ * A host's main task queue, for stages that cost little and for the reaper. Its polls are the host's sign of life, and those of the
+ * host's other queues where it has none. It is stable per host, not per process, so that a restarted worker finds its sandboxes.
  */
 export const hostQueue = (host: string): string => `temper-host-${host}`;
 /** The task queues of a host's heavy stages. A stage waits there until its lane has a place, and nothing runs for it. */
