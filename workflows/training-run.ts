@@ -42,7 +42,8 @@ interface Run {
  */
 export async function trainingRun(request: RunRequest, carried?: RunState): Promise<RunStatus> {
   const input = parseInput('trainingRun', runInput, request);
-  const tally = createRunTally(input, carried ?? null);
+  // Despite its documentation, this is the start of the execution and not of the chain.
+  const tally = createRunTally(input, carried ?? null, workflowInfo().startTime.getTime());
   const view = createRunView(input, tally);
   const run: Run = { input, tally, stepper: createStepper(input, tally), view };
   handleMessages(run);

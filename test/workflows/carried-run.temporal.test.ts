@@ -40,6 +40,20 @@ describe('a trainingRun that continues as new often', () => {
     await until(async () => (await stack.server.client.workflow.count('WorkflowId="carried"')).count >= 3, 60_000);
   });
 
+  it('counts the hours of its budget from the start of its first execution', async () => {
+    const handle = await start('timed', { ...small, steps: 4 });
+    const status: RunStatus = await handle.result();
+    const first = await stack.server.client.workflow.getHandle('timed', status.runKey).describe();
+    const last = await handle.describe();
+    const states = await carriedStates('timed');
+    assert.ok(states.length >= 2, `expected the run to continue as new twice, got ${states.length}`);
+    const [startedAt = Number.NaN, ...others] = new Set(states.map((state) => state.startedAt));
+    assert.deepEqual(others, []);
+    assert.ok(Math.abs(startedAt - first.startTime.getTime()) < 1_000, `${startedAt} is not the start of the run`);
+    const usedMs = (status.budget?.used.wallHours ?? 0) * 3_600_000;
+    assert.ok(usedMs > last.startTime.getTime() - startedAt, `expected more than ${usedMs} ms`);
+  });
+
   it('pauses at its budget, continues with a higher one, and counts what was thrown away', async () => {
     stack.script.agent = async (id) => {
       if (!id.endsWith('group-0/rollout-0')) return;

@@ -15,6 +15,8 @@ import { createRunTally, type RunTally } from '../../workflows/run/tally.ts';
 
 const sum = (record: Readonly<Record<string, number>>): number => Object.values(record).reduce((a, b) => a + b, 0);
 
+const startedAt = 1_000;
+
 /** The events of a run, in any order. `pick` chooses among the groups in flight. */
 const event = fc.oneof(
   fc.record({ kind: fc.constant('arrive' as const), pick: fc.nat(), scored: fc.nat({ max: 2 }) }),
@@ -28,7 +30,7 @@ const shape = fc.record({
 
 /** A run in miniature, driven by events. */
 function createRun(input: RunInput) {
-  let tally = createRunTally(input, null);
+  let tally = createRunTally(input, null, startedAt);
   let inStep: readonly number[] = [];
   const trained: { readonly step: number; readonly index: number; readonly admitted: number }[] = [];
   const admittedAt = new Map<number, number>();
@@ -87,7 +89,7 @@ function createRun(input: RunInput) {
       if (before.length > 0) assert.deepEqual(inStep, before);
     },
     carry(): void {
-      tally = createRunTally(input, JSON.parse(JSON.stringify(tally.state())));
+      tally = createRunTally(input, JSON.parse(JSON.stringify(tally.state())), startedAt + 1);
     },
   };
 }
@@ -161,7 +163,8 @@ describe('groups that are too stale to train on', () => {
   /** Creates the tally of a run after five steps. */
   function afterSteps(request: RunRequest): RunTally {
     const input = runInput.parse({ ...small, ...request });
-    return createRunTally(input, { ...createRunTally(input, null).state(), step: 5, policyVersion: 5 });
+    const state = createRunTally(input, null, startedAt).state();
+    return createRunTally(input, { ...state, step: 5, policyVersion: 5 }, startedAt);
   }
 
   function end(tally: RunTally, version: number, counts = scored): void {
@@ -233,7 +236,7 @@ describe('groups that are too stale to train on', () => {
     const { staleGroups, ...earlier } = carried;
     assert.deepEqual(staleGroups, { count: 1, lastVersion: 2 });
     const input = runInput.parse({ ...small, pauseAtStaleGroups: 3 });
-    assert.equal(untilReason(createRunTally(input, carried)), 2);
-    assert.equal(untilReason(createRunTally(input, earlier)), 3);
+    assert.equal(untilReason(createRunTally(input, carried, startedAt)), 2);
+    assert.equal(untilReason(createRunTally(input, earlier, startedAt)), 3);
   });
 });

@@ -188,6 +188,8 @@ export interface StaleGroups {
 
 /** The state that continue-as-new carries from one execution of a run to the next. */
 export interface RunState {
+  /** The start of the run, in milliseconds; absent in the state of 0.4.0, so that the next execution counts from its own. */
+  readonly startedAt?: number;
   readonly groupsStarted: number;
   readonly step: number;
   readonly policyVersion: number;

@@ -5,9 +5,8 @@ import type { RunInput } from '../contracts/run.ts';
 import type { RunTally } from './tally.ts';
 
 /** Computes what a run has used of its budget. */
-export function usedBy({ rolloutsPerGroup }: RunInput, { cost, groupsStarted }: RunTally): BudgetUse {
-  const wallSeconds = (Date.now() - workflowInfo().startTime.getTime()) / 1000;
-  return useOf(cost.rollouts, groupsStarted * rolloutsPerGroup, wallSeconds);
+export function usedBy({ rolloutsPerGroup }: RunInput, { cost, groupsStarted, startedAt }: RunTally): BudgetUse {
+  return useOf(cost.rollouts, groupsStarted * rolloutsPerGroup, (Date.now() - startedAt) / 1000);
 }
 
 /**

@@ -19,6 +19,8 @@ const rewardsKept = 50;
  * the sums always match. It is plain data and rules, without Temporal.
  */
 export interface RunTally extends Pausable {
+  /** The start of the run, in milliseconds. */
+  readonly startedAt: number;
   readonly groupsStarted: number;
   /** The number of finished steps. */
   readonly step: number;
@@ -59,9 +61,12 @@ export interface RunTally extends Pausable {
   state(): RunState;
 }
 
-export const createRunTally = (input: RunInput, state: RunState | null): RunTally => new Tally(input, state);
+/** Creates the tally of an execution that started at `nowMs`, with the state that an earlier one carried on, or null. */
+export const createRunTally = (input: RunInput, state: RunState | null, nowMs: number): RunTally =>
+  new Tally(input, state, nowMs);
 
 class Tally implements RunTally {
+  readonly startedAt: number;
   groupsStarted: number;
   step: number;
   policyVersion: number;
@@ -81,8 +86,9 @@ class Tally implements RunTally {
   #dropped: [number, Fate][];
   #plan: StepPlan | null;
 
-  constructor(input: RunInput, state: RunState | null) {
+  constructor(input: RunInput, state: RunState | null, nowMs: number) {
     this.#input = input;
+    this.startedAt = state?.startedAt ?? nowMs;
     this.groupsStarted = state?.groupsStarted ?? 0;
     this.step = state?.step ?? 0;
     this.policyVersion = state?.policyVersion ?? 0;
@@ -195,6 +201,7 @@ class Tally implements RunTally {
 
   state(): RunState {
     return {
+      startedAt: this.startedAt,
       groupsStarted: this.groupsStarted,
       step: this.step,
       policyVersion: this.policyVersion,
