@@ -166,7 +166,9 @@ export interface RunStatus {
   readonly inFlight: readonly number[];
   /** The mean rewards of the last steps, oldest first. */
   readonly recentRewards: readonly number[];
-  /** Absent in the status of runs that ended under 0.4.0. */
+  /** The start of the run, in milliseconds. Absent in the status of runs that ended under 0.4.0. */
+  readonly startedAt?: number;
+  /** Absent in the status of the same runs. */
   readonly cost?: RunCost;
   /** Absent in the status of the same runs. */
   readonly budget?: { readonly limits: Budget; readonly used: BudgetUse };

@@ -23,7 +23,12 @@ export function createRegradeView({ run }: RegradeInput, tally: RegradeTally): R
       if (status.phase === shown) return;
       shown = status.phase;
       upsertSearchAttributes([{ key: searchAttributes.run, value: run ?? status.regrade }]);
-      upsertMemo({ phase: status.phase, ended: status.ended, planned: status.rollouts });
+      upsertMemo({
+        phase: status.phase,
+        ended: status.ended,
+        planned: status.rollouts,
+        startedAt: tally.startedAt,
+      });
     },
     failed(error) {
       setCurrentDetails(`**failed** while ${view.phase}: ${rootMessage(error)}\n\n${details(view.status())}`);

@@ -41,6 +41,7 @@ export function createRunView(input: RunInput, tally: RunTally): RunView {
         step: status.step,
         reward: status.recentRewards.at(-1) ?? null,
         pool: input.pool,
+        startedAt: tally.startedAt,
         ...shareMemo(status.runKey, input.weight),
       });
     },
@@ -65,6 +66,7 @@ export function createRunView(input: RunInput, tally: RunTally): RunView {
         rolloutsStarted: tally.groupsStarted * input.rolloutsPerGroup,
         inFlight: [...tally.inFlight.keys()],
         recentRewards: tally.recentRewards,
+        startedAt: tally.startedAt,
         cost: tally.cost,
         budget: { limits: tally.budget, used: usedBy(input, tally) },
       };

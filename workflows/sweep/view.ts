@@ -35,12 +35,13 @@ export function createSweepView(input: SweepInput, figures: () => SweepFigures):
           : [{ key: searchAttributes.policyVersion, value: status.policyVersion }]),
         ...(status.meanReward === null ? [] : [shownReward(status.meanReward)]),
       ]);
-      const { policy } = figures();
+      const { policy, startedAt } = figures();
       const { phase, ended, planned } = status;
       upsertMemo({
         phase,
         ended,
         planned,
+        startedAt,
         ...(policy !== undefined && { runKey: policy.runKey, pool: policy.pool }),
         ...shareMemo(status.sweepKey, input.weight),
       });

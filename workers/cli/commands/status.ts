@@ -124,7 +124,8 @@ function runRow(
     reward: typedSearchAttributes.get(searchAttributes.reward) ?? null,
     pool: typeof memo?.pool === 'string' ? memo.pool : null,
     share,
-    startedAt: startTime.toISOString(),
+    // Each execution of a run that continues as new has a start of its own.
+    startedAt: (typeof memo?.startedAt === 'number' ? new Date(memo.startedAt) : startTime).toISOString(),
   };
 }
 

@@ -32,7 +32,7 @@ export async function showRun(stack: StackClient, found: FoundWorkflow, json: bo
   print(
     `${handle.workflowId} (${description.status.name.toLowerCase()})${ended}\n${statusText(status)}\n\n${costText(costs)}\n`,
   );
-  let since = description.startTime.getTime();
+  let since = status.startedAt ?? description.startTime.getTime();
   for (const step of steps) {
     print(stepText(step, status.steps, (step.recordedAt - since) / 1000));
     since = step.recordedAt;
