@@ -116,6 +116,21 @@ describe('a sweep in windows of two rollouts', () => {
     assert.equal((await handle.result()).counted, 12);
   });
 
+  it('keeps a pause by hand when the guard of the disk pauses, and resumes what it paused', async () => {
+    const ends = Promise.withResolvers<void>();
+    stack.script = { reward: () => 1, agent: () => ends.promise };
+    const handle = await start('guarded', { tasks: 'set', count: 8, concurrency: 4 });
+    await until(async () => (await running('rollout', 'guarded')) === 4);
+    await handle.signal(pauseSignal, 'by a user');
+    await handle.signal(pauseSignal, 'the disk is nearly full', 'unless-paused');
+    assert.equal((await statusOf(handle)).pausedBecause, 'by a user');
+    await handle.signal(resumeSignal, 'the disk is nearly full');
+    assert.equal((await statusOf(handle)).pausedBecause, 'by a user');
+    ends.resolve();
+    await handle.signal(resumeSignal);
+    assert.equal((await handle.result()).counted, 8);
+  });
+
   it('starts no more rollouts than its budget allows, and continues with a higher one', async () => {
     let begun = 0;
     stack.script = {

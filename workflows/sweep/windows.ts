@@ -3,6 +3,7 @@ import {
   isCancellation,
   log,
   ParentClosePolicy,
+  patched,
   setHandler,
   startChild,
   workflowInfo,
@@ -19,6 +20,7 @@ import { leftOutKinds, type SweepInput, type SweepPlan } from '../contracts/swee
 import type { SweepSums, SweepWindowReport, SweepWindowRequest } from '../contracts/sweep-state.ts';
 import { handleBudget } from '../shared/budget.ts';
 import { cancelUntilEnded } from '../shared/cancel-again.ts';
+import { handlePauseSignals } from '../shared/pause.ts';
 import type { sweepWindow } from '../sweep-window.ts';
 import { partOfWindow, reasonOfWindows } from './budget.ts';
 import type { SweepFigures, SweepTally } from './tally.ts';
@@ -78,8 +80,9 @@ export function createSweepWindows(options: SweepWindowsOptions): SweepWindows {
     changed();
   };
   const resume = (): void => {
-    tally.pausedBecause = reasonOfWindows(sweep, figures());
-    if (tally.pausedBecause === null) {
+    const why = reasonOfWindows(sweep, figures());
+    tally.pausedBecause = why;
+    if (why === null) {
       resumes += 1;
       toEach(resumeOne);
     }
@@ -90,7 +93,7 @@ export function createSweepWindows(options: SweepWindowsOptions): SweepWindows {
     if (why !== null && tally.pausedBecause === null) pause(why);
     else changed();
   };
-  handleSignals({ pause, resume, arrive });
+  handleSignals(tally, { pause, resume, arrive });
   // A pause by hand stays, and its resume tells the windows.
   handleBudget(tally, () => (tally.pausedBecause === null ? resume() : changed()));
 
@@ -107,9 +110,7 @@ export function createSweepWindows(options: SweepWindowsOptions): SweepWindows {
       await handle.result();
     } catch (error) {
       if (isCancellation(error)) throw error;
-      const cause = rootMessage(error);
-      log.warn('a window of the sweep ended early; rollouts that it did not report are not counted', { window, cause });
-      reports.endEarly(`window ${window} of the sweep ended early: ${cause}`);
+      reports.endEarly(window, rootMessage(error));
     } finally {
       running.delete(window);
     }
@@ -147,8 +148,9 @@ function createReports({ input, tally }: SweepWindowsOptions, windows: number) {
       const usedUp = own?.startsWith(budgetPause) === true;
       return own !== null && !usedUp ? own : reasonOfWindows(sweep, figures(), usedUp);
     },
-    endEarly(why: string): void {
-      broken ??= why;
+    endEarly(window: number, cause: string): void {
+      log.warn('a window of the sweep ended early; rollouts that it did not report are not counted', { window, cause });
+      broken ??= `window ${window} of the sweep ended early: ${cause}`;
     },
     figures,
     chunks: () => Array.from({ length: windows }, (_, window) => reports.get(window)?.chunks ?? 0),
@@ -163,11 +165,10 @@ interface Handlers {
   arrive(report: SweepWindowReport): void;
 }
 
-function handleSignals({ pause, resume, arrive }: Handlers): void {
-  setHandler(pauseSignal, (reason) => pause(reason ?? 'paused by hand'), {
-    description: 'starts no rollout; what runs continues; takes a reason',
-  });
-  setHandler(resumeSignal, resume, { description: 'continues after a pause, also after one of its own' });
+function handleSignals(tally: SweepWindowsOptions['tally'], { pause, resume, arrive }: Handlers): void {
+  // Sweeps whose workers ignored the conditions continued.
+  const obeysConditions = (): boolean => patched('conditional-pauses-of-windows');
+  handlePauseSignals(tally, { what: 'rollout', pause, resume, obeysConditions });
   setHandler(windowReportSignal, arrive, { description: 'sent by the windows of this sweep, not by hand' });
 }
 
