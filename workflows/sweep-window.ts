@@ -4,6 +4,7 @@ import {
   ContinueAsNew,
   getExternalWorkflowHandle,
   log,
+  patched,
   setCurrentDetails,
   upsertSearchAttributes,
   workflowInfo,
@@ -52,7 +53,7 @@ export async function sweepWindow(request: SweepWindowRequest, carried?: SweepSt
       tally.changes += 1;
     },
     onResume(known, budget) {
-      resumes = known ?? resumes;
+      resumes = Math.max(resumes, known ?? 0);
       tally.budget = budget ?? tally.budget;
     },
   });
@@ -72,9 +73,10 @@ export async function sweepWindow(request: SweepWindowRequest, carried?: SweepSt
   await reports.send();
 }
 
-/** Creates the reports of a window: one for each percent of its attempts, and for each change that concerns the sweep. */
+/** Creates the reports of a window: one for each percent of its attempts, each resume, and each change that concerns the sweep. */
 function createReports({ sweep, window }: SweepWindowRequest, tally: SweepTally, resumes: () => number) {
   let reported = '';
+  let reportedResumes = 0;
 
   async function send(): Promise<void> {
     const { unsaved, sums, inFlight, pin, pausedBecause, endedEarly } = tally;
@@ -100,8 +102,10 @@ function createReports({ sweep, window }: SweepWindowRequest, tally: SweepTally,
       setCurrentDetails(`${ended} of ${planned} attempts of this window have ended, ${inFlight.size} in flight`);
       const percent = Math.floor((100 * ended) / Math.max(1, planned));
       const now = `${percent} ${pin.policyVersion} ${pausedBecause} ${endedEarly}`;
-      if (now === reported) return;
+      // A pause after a resume is news to the sweep, whatever its reason. Windows that did not report it continued.
+      if (now === reported && (resumes() === reportedResumes || !patched('report-each-resume'))) return;
       reported = now;
+      reportedResumes = resumes();
       void send();
     },
   };

@@ -3,9 +3,16 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import { ApplicationFailure } from '@temporalio/activity';
 import type { WorkflowHandle } from '@temporalio/client';
 import { sweepWindowId } from '../../workflows/contracts/ids.ts';
-import { pauseSignal, resumeSignal, setBudgetUpdate, sweepStatusQuery } from '../../workflows/contracts/messages.ts';
+import {
+  pauseSignal,
+  resumeSignal,
+  setBudgetUpdate,
+  sweepStatusQuery,
+  windowReportSignal,
+} from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { SweepReport, SweepRequest, SweepResult } from '../../workflows/contracts/sweep.ts';
+import type { SweepWindowReport } from '../../workflows/contracts/sweep-state.ts';
 import { createFileStore } from '../helpers/store/file-store.ts';
 import { bundleChanged, shrinkWindows } from '../helpers/temporal/changed-workflows.ts';
 import { type ScriptedStack, startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
@@ -41,6 +48,18 @@ describe('a sweep in windows of two rollouts', () => {
     stack.server.client.workflow.getHandle(sweepWindowId(workflowId, sweepKey, window));
   const wasSignalled = async (window: WorkflowHandle): Promise<boolean> =>
     ((await window.fetchHistory()).events ?? []).some((event) => event.workflowExecutionSignaledEventAttributes);
+  /** Returns the reports of a window, in the order in which they reached the sweep. */
+  const reportsOf = async (handle: Sweep, window: number): Promise<readonly SweepWindowReport[]> =>
+    ((await handle.fetchHistory()).events ?? []).flatMap(({ workflowExecutionSignaledEventAttributes: signal }) => {
+      if (signal?.signalName !== windowReportSignal.name) return [];
+      const report: SweepWindowReport = JSON.parse(Buffer.from(signal.input?.payloads?.[0]?.data ?? []).toString());
+      return report.window === window ? [report] : [];
+    });
+  /** Waits until both windows have reported such a state last. */
+  async function untilReported(handle: Sweep, isSo: (report: SweepWindowReport) => boolean): Promise<void> {
+    for (const window of [0, 1])
+      await until(async () => (await reportsOf(handle, window)).slice(-1).some((report) => isSo(report)));
+  }
   const running = async (type: string, run: string): Promise<number> => {
     const query = `WorkflowType="${type}" AND TemperRun="${run}" AND ExecutionStatus="Running"`;
     return (await stack.server.client.workflow.count(query)).count;
@@ -129,6 +148,27 @@ describe('a sweep in windows of two rollouts', () => {
     ends.resolve();
     await handle.signal(resumeSignal);
     assert.equal((await handle.result()).counted, 8);
+  });
+
+  it('pauses again if its windows pause for the same reason after a resume', async () => {
+    let isAway = true;
+    stack.script = {
+      reward: () => 1,
+      record: async () => {
+        if (isAway) throw ApplicationFailure.nonRetryable('the store is away', 'BlobMissing');
+      },
+    };
+    const handle = await start('away', { tasks: 'set', count: 4, concurrency: 4 });
+    await untilReported(handle, ({ pausedBecause, inFlight }) => pausedBecause !== null && inFlight === 0);
+    await handle.signal(resumeSignal);
+    const { pausedBecause } = await until(async () => {
+      const status = await statusOf(handle);
+      return status.phase === 'paused' ? status : null;
+    });
+    assert.match(pausedBecause ?? '', /^results could not be recorded: the store is away/);
+    isAway = false;
+    await handle.signal(resumeSignal);
+    assert.equal((await handle.result()).counted, 4);
   });
 
   it('starts no more rollouts than its budget allows, and continues with a higher one', async () => {

@@ -142,7 +142,7 @@ function createReports({ input, tally }: SweepWindowsOptions, windows: number) {
       const before = reports.get(report.window);
       reports.set(report.window, report);
       const { pausedBecause: reason } = report;
-      const isNews = reason !== before?.pausedBecause && (report.resumes ?? 0) >= resumes;
+      const isNews = (report.resumes ?? 0) >= resumes && isNewPause(report, before);
       // A window that pauses itself pauses the others, since they share its cause.
       const own = isNews ? reason : null;
       const usedUp = own?.startsWith(budgetPause) === true;
@@ -155,6 +155,13 @@ function createReports({ input, tally }: SweepWindowsOptions, windows: number) {
     figures,
     chunks: () => Array.from({ length: windows }, (_, window) => reports.get(window)?.chunks ?? 0),
   };
+}
+
+/** Whether a window paused, or was resumed and paused again, since its report before. */
+function isNewPause({ pausedBecause, resumes = 0 }: SweepWindowReport, before: SweepWindowReport | undefined): boolean {
+  if (pausedBecause !== before?.pausedBecause) return true;
+  // Sweeps whose workers compared the reasons alone continued.
+  return pausedBecause !== null && resumes > (before.resumes ?? 0) && patched('pause-again-after-resume');
 }
 
 type Window = ChildWorkflowHandle<typeof sweepWindow>;

@@ -16,6 +16,8 @@ export interface Script {
   prepare?(): Promise<void>;
   /** Rejects when the next task can't be determined. */
   choose?(): Promise<void>;
+  /** Rejects when the rows of a sweep can't be recorded. */
+  record?(): Promise<void>;
   /** Rejects when the update can't be made. */
   update?(): Promise<void>;
   /** Rejects when the sandbox can't be created. */
@@ -65,6 +67,19 @@ export function findUpstream({ upstreamModel }: Script, name: string): Upstream 
   if (name === 'others') return { name, model: upstreamModel?.() ?? 'large' };
   throw new TemperFailure('UnknownUpstream', `upstream: expected one that upstreams.json names (others), got ${name}`);
 }
+
+/** The task of every rollout, whose bundle is this blob. */
+export const taskOf = (bundle: BlobRef): Task => ({
+  id: 'scripted',
+  bundle,
+  image: 'none',
+  workdir: '/workspace',
+  agentTimeoutSec: null,
+  evaluationTimeoutSec: null,
+  cpus: 1,
+  memoryMb: 64,
+  diskMb: 64,
+});
 
 /** The trace of a session with one turn of two tokens, sampled by one policy version. */
 export function traceOf(session: string, version: number): Trace {

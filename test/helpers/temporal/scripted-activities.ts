@@ -43,7 +43,7 @@ import {
   trainerQueue,
 } from '../../../workflows/contracts/queues.ts';
 import { createFileStore, createRecords } from '../store/file-store.ts';
-import { findUpstream, placementOf, type Script, summaryOf, traceOf, upstreamSummaryOf } from './script.ts';
+import { findUpstream, placementOf, type Script, summaryOf, taskOf, traceOf, upstreamSummaryOf } from './script.ts';
 import type { TestServer } from './temporal.ts';
 
 Runtime.install({ logger: { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error() {} } });
@@ -85,19 +85,20 @@ export async function startScriptedWorkers(
   const released: string[] = [];
   const opened: OpenTrace[] = [];
   const blob: BlobRef = await store.put(Buffer.from('scripted'), 'text/plain');
-  const task = {
-    id: 'scripted',
-    bundle: blob,
-    image: 'none',
-    workdir: '/workspace',
-    agentTimeoutSec: null,
-    evaluationTimeoutSec: null,
-    cpus: 1,
-    memoryMb: 64,
-    diskMb: 64,
-  };
+  const task = taskOf(blob);
   const caller = (): string => Context.current().info.workflowExecution?.workflowId ?? '';
 
+  const sweeps = createSweepActivities({
+    client: server.client,
+    store,
+    records,
+    agent: () => ({ usesModel: true }),
+    quarantine: createQuarantine(createRecords(home)),
+    tasks: { first: async (set, count) => addresses(set, count), list: async (set) => addresses(set, 8) },
+    serving: async () => serving(script.version?.(caller()) ?? published.at(-1) ?? 0),
+    pinVersion: async () => true,
+    upstream: async (name) => findUpstream(script, name),
+  });
   const control: ControlActivities = {
     ...createGroupActivities({ client: server.client, records }),
     ...createBatchActivities({ store, records }),
@@ -109,17 +110,11 @@ export async function startScriptedWorkers(
       quarantine: createQuarantine(createRecords(home)),
       tasks: { resolve: async (address) => ({ ...task, id: address }), async *scan() {} },
     }),
-    ...createSweepActivities({
-      client: server.client,
-      store,
-      records,
-      agent: () => ({ usesModel: true }),
-      quarantine: createQuarantine(createRecords(home)),
-      tasks: { first: async (set, count) => addresses(set, count), list: async (set) => addresses(set, 8) },
-      serving: async () => serving(script.version?.(caller()) ?? published.at(-1) ?? 0),
-      pinVersion: async () => true,
-      upstream: async (name) => findUpstream(script, name),
-    }),
+    ...sweeps,
+    recordSweepRows: async (input) => {
+      await script.record?.();
+      return sweeps.recordSweepRows(input);
+    },
     resolveTask: async ({ address, upstream }) => {
       if (upstream !== undefined) findUpstream(script, upstream);
       return {
