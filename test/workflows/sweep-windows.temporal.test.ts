@@ -171,6 +171,29 @@ describe('a sweep in windows of two rollouts', () => {
     assert.equal((await handle.result()).counted, 4);
   });
 
+  it('starts no more rollouts in any window once its budget is lowered below its use', async () => {
+    const ends = Promise.withResolvers<void>();
+    let begun = 0;
+    stack.script = {
+      reward: () => 1,
+      agent: async (id) => {
+        begun += 1;
+        if (!/rollout-[0-3]-0$/.test(id)) await ends.promise;
+      },
+    };
+    const handle = await start('lowered', { tasks: 'set', count: 12, concurrency: 4 });
+    await until(async () => begun === 8 && (await statusOf(handle)).ended === 4);
+    await handle.executeUpdate(setBudgetUpdate, { args: [{ tokens: 10 }] });
+    const reason = /^the budget is used up: 24 of 10 tokens/;
+    assert.match((await statusOf(handle)).pausedBecause ?? '', reason);
+    await untilReported(handle, ({ pausedBecause }) => reason.test(pausedBecause ?? ''));
+    ends.resolve();
+    await until(async () => (await running('rollout', 'lowered')) === 0);
+    assert.equal(begun, 8);
+    await handle.executeUpdate(setBudgetUpdate, { args: [{ tokens: null }] });
+    assert.deepEqual([(await handle.result()).counted, begun], [12, 12]);
+  });
+
   it('starts no more rollouts than its budget allows, and continues with a higher one', async () => {
     let begun = 0;
     stack.script = {

@@ -85,7 +85,8 @@ export function createSweepWindows(options: SweepWindowsOptions): SweepWindows {
     if (why === null) {
       resumes += 1;
       toEach(resumeOne);
-    }
+      // The windows run if the budget was lowered. Sweeps whose workers left them running continued.
+    } else if (patched('pause-windows-at-lower-budget')) toEach((window) => window.signal(pauseSignal, why));
     changed();
   };
   const arrive = (report: SweepWindowReport): void => {
