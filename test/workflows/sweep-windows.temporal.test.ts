@@ -171,6 +171,21 @@ describe('a sweep in windows of two rollouts', () => {
     assert.equal((await handle.result()).counted, 4);
   });
 
+  it('ignores a report that a later one of the same window has overtaken', async () => {
+    const last = Promise.withResolvers<void>();
+    stack.script = { reward: () => 1, agent: async (id) => (/rollout-11-0$/.test(id) ? last.promise : undefined) };
+    const handle = await start('overtaken', { tasks: 'set', count: 12, concurrency: 4 });
+    await until(async () => (await statusOf(handle)).ended === 11);
+    const first = windowOf(handle, handle.firstExecutionRunId, 0);
+    await until(async () => (await first.describe()).status.name === 'COMPLETED');
+    const [earliest] = await reportsOf(handle, 0);
+    assert.ok(earliest !== undefined);
+    await handle.signal(windowReportSignal, earliest);
+    assert.equal((await statusOf(handle)).ended, 11);
+    last.resolve();
+    assert.equal((await handle.result()).counted, 12);
+  });
+
   it('starts no more rollouts in any window once its budget is lowered below its use', async () => {
     const ends = Promise.withResolvers<void>();
     let begun = 0;

@@ -24,7 +24,7 @@ export interface SweepWindowRequest extends SweepWindow {
   readonly resumes?: number;
 }
 
-/** The progress of a window, as it reports it to its sweep. Each report replaces the one before. */
+/** The progress of a window, as it reports it to its sweep. Each report replaces the earlier ones; they may arrive in any order. */
 export interface SweepWindowReport {
   readonly window: number;
   readonly chunks: number;

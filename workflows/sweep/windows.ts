@@ -141,6 +141,8 @@ function createReports({ input, tally }: SweepWindowsOptions, windows: number) {
     /** Takes a report and returns why the sweep must pause, or null. `resumes`: how often the sweep was resumed. */
     take(report: SweepWindowReport, resumes: number): string | null {
       const before = reports.get(report.window);
+      // Its successor overtook it, since signals have no order. Sweeps whose workers took it continued.
+      if (before !== undefined && isOlder(report, before) && patched('ignore-overtaken-reports')) return null;
       reports.set(report.window, report);
       const { pausedBecause: reason } = report;
       const isNews = (report.resumes ?? 0) >= resumes && isNewPause(report, before);
@@ -157,6 +159,13 @@ function createReports({ input, tally }: SweepWindowsOptions, windows: number) {
     chunks: () => Array.from({ length: windows }, (_, window) => reports.get(window)?.chunks ?? 0),
   };
 }
+
+const endedIn = ({ sums }: SweepWindowReport): number =>
+  Object.values(sums.outcomes).reduce((total, count) => total + count, 0);
+
+/** Whether a report was sent before another one of the same window: what they count never falls. */
+const isOlder = (report: SweepWindowReport, other: SweepWindowReport): boolean =>
+  report.chunks < other.chunks || endedIn(report) < endedIn(other);
 
 /** Whether a window paused, or was resumed and paused again, since its report before. */
 function isNewPause({ pausedBecause, resumes = 0 }: SweepWindowReport, before: SweepWindowReport | undefined): boolean {
