@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { exitStatus, isLimit } from '../exit-status.ts';
+import { exitStatus, isLimit, killedCode } from '../exit-status.ts';
 import { SandboxFailure } from '../failure.ts';
 import type { ProcessStatus } from '../sandbox.ts';
 import * as scripts from './scripts.ts';
@@ -29,9 +29,10 @@ export interface Recorder {
 
 /** Starts a recorder and reads its output. The recorder outlives this process. */
 export function startRecorder(shell: Shell, args: readonly string[]): Recorder {
-  const output = createOutput();
+  const broken = new AbortController();
+  const output = createOutput((error) => broken.abort(error));
   const script = { role: 'keeper', text: scripts.recorder, args } as const;
-  const listening = shell.follow(script, output.push, never).finally(output.close);
+  const listening = shell.follow(script, output.push, broken.signal).finally(output.close);
   /** Reads a line. Rejects if the stream broke before it. */
   const line = async (index: number): Promise<string | undefined> => {
     const text = await output.line(index);
@@ -59,13 +60,17 @@ function parseEpilogue(header: string | undefined, log: Buffer): Epilogue | unde
   return { quiet: state === 'quiet', log: state === 'quiet' && log.length === Number(size) ? log : undefined };
 }
 
-/** The number of lines that a recorder writes before the log. */
+/** The number of lines that a recorder writes before the log, and the longest that one can be: they hold words and numbers. */
 const headerLines = 4;
+const lineBytes = 1_024;
 /** An empty view of a chunk would keep the 64 KB of memory that the chunk is part of, for as long as the process runs. */
 const nothing: Buffer = Buffer.alloc(0);
 
-/** Splits a recorder's output into its lines and the log behind them. */
-function createOutput() {
+/**
+ * Splits a recorder's output into its lines and the log behind them. Output that no recorder writes is dropped and reported: an
+ * agent that is root may have replaced the programs of its sandbox.
+ */
+function createOutput(onForeign: (error: SandboxFailure) => void) {
   const lines: string[] = [];
   let rest = nothing;
   let closed = false;
@@ -83,10 +88,18 @@ function createOutput() {
   };
   return {
     push: (chunk: Buffer): void => {
+      if (closed) return;
       rest = Buffer.concat([rest, chunk]);
-      for (let end = rest.indexOf(lineFeed); end >= 0 && lines.length < headerLines; end = rest.indexOf(lineFeed)) {
+      while (lines.length < headerLines) {
+        const end = rest.subarray(0, lineBytes).indexOf(lineFeed);
+        if (end < 0) break;
         lines.push(rest.subarray(0, end).toString('utf8'));
         rest = end + 1 === rest.length ? nothing : rest.subarray(end + 1);
+      }
+      if (rest.length > (lines.length < headerLines ? lineBytes : scripts.sentLogBytes)) {
+        rest = nothing;
+        closed = true;
+        onForeign(foreignOutput(lines.length));
       }
       notify();
     },
@@ -119,14 +132,24 @@ export async function withTimeout<T>(
   }
 }
 
+function foreignOutput(lines: number): SandboxFailure {
+  const [part, most] = lines < headerLines ? ['a line', lineBytes] : ['a log', scripts.sentLogBytes];
+  const text = `expected ${part} of at most ${most} bytes from the recorder of a process, got more after ${lines} lines`;
+  return new SandboxFailure('Internal', text);
+}
+
 export function parseStatus(output: string): ProcessStatus {
   const [state, first = '', ...rest] = output.trim().split(' ');
   if (state === 'absent') return { state };
   if (state === 'running') return { state };
   if (state === 'exited') {
     const limit = rest[0];
-    return { state, ...exitStatus({ exitCode: Number(first), ...(isLimit(limit) ? { limit } : {}) }) };
+    // Anything but a number was written by what ran in the sandbox.
+    const exitCode = exitCodeText.test(first) ? Number(first) : killedCode;
+    return { state, ...exitStatus({ exitCode, ...(isLimit(limit) ? { limit } : {}) }) };
   }
   if (state === 'unknown') return { state, evidence: [first, ...rest].join(' ') };
   throw new SandboxFailure('Internal', `expected a process status, got ${JSON.stringify(output)}`);
 }
+
+const exitCodeText = /^\d{1,3}$/;

@@ -1,3 +1,4 @@
+import { killedCode } from '../exit-status.ts';
 import { keepLog } from '../keep-log.ts';
 
 // The shell scripts that run inside sandboxes, in POSIX sh with the tools of every Debian, Alpine or Fedora image.
@@ -7,6 +8,9 @@ import { keepLog } from '../keep-log.ts';
 
 /** The directory of the keeper's files. It should be a mount of its own, since not even the image's root can move a mount point. */
 export const keeperDirectory = '/.temper';
+
+/** Has a script find its programs in the system's directories first: one of the image's own PATH may belong to the agent. */
+const systemFirst = 'PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH';
 
 /**
  * Sets the limits of one command: $1 processes of its uid, $2 largest file in blocks of 512 bytes. Shells differ in -u and -p.
@@ -26,15 +30,17 @@ export const countOomKills = `${oomKills}
 oom`;
 
 /** The largest log that a recorder sends at the end of its process; a longer one is read from its file. */
-const sentLogBytes = 16_384;
+export const sentLogBytes = 16_384;
 
 /**
  * The recorder of a detached process. Prints `claimed` or `already-started`, then `live`, then the result, then the word `quiet` or
  * `busy` with the length of the log, and a quiet process's log unless it is long. It is quiet if nothing else is left in the
  * sandbox: the kernel counts its tasks, so no process escapes by forking. A process takes a moment to disappear after its end.
+ * The command's account may write anything into the FIFO of the end, and the shell's own `read` would take all of a line.
  * $1 key, $2 token, $3 log cap in blocks, $4 process limit, $5 tasks of a quiet sandbox, 0 if they can't be counted.
  */
 export const recorder = `
+${systemFirst}
 trap '' PIPE HUP
 d=${keeperDirectory}/$1 token=$2 blocks=$3 most=$4 own=$5
 ${oomKills}
@@ -48,7 +54,8 @@ ${keepLog}{ keep "$d/log"; } <"$d/out.$token" &
 cat=$!
 exec 4<"$d/end.$token"
 : >"$d/live"; echo live
-read -r code <&4 || code=137
+code=$(dd bs=16 count=1 <&4 2>/dev/null)
+case $code in '' | *[!0-9]* | ????*) code=${killedCode} ;; esac
 n=0; while kill -0 $cat 2>/dev/null && [ $n -lt 40 ] || { [ -e "$d/log.rest" ] && [ $n -lt 2000 ]; }; do n=$((n+1)); sleep 0.005; done
 hit=
 [ "$(peak)" -ge "$most" ] && hit=pids
@@ -141,12 +148,14 @@ echo $((now - began))
 
 /** Prints a part of a log, and the log's size to stderr. $1 key, $2 first byte counted from 1, $3 maximum of bytes. */
 export const readLog = `
+${systemFirst}
 log=${keeperDirectory}/$1/log; [ -r "$log" ] || { echo 0 >&2; exit 0; }
 wc -c <"$log" >&2; tail -c "+$2" "$log" | head -c "$3"
 `;
 
 /** Prints a file, or exits with a code of 90 to 94 that says why it can't. $1 path, $2 maximum of bytes. */
 export const readFile = `
+${systemFirst}
 real=$(readlink -f -- "$1") || exit 94
 [ "$real" = "$1" ] || exit 92
 [ -e "$1" ] || { [ -r "$(dirname "$1")" ] && exit 90; exit 94; }

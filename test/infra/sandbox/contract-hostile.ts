@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
+import { killedCode } from '../../../infra/sandbox/exit-status.ts';
 import { wasEndedInside } from '../../../infra/sandbox/failure.ts';
 import type { LimitHit, ProcessStatus, Sandbox } from '../../../infra/sandbox/sandbox.ts';
 import { type Bench, foreground, sh } from './contract.ts';
@@ -148,6 +149,18 @@ export function hostileContract(bench: Bench): void {
     const status = await attack(sandbox, forge);
     assert.deepEqual(status, { state: 'exited', exitCode: 3 });
     assert.match(String((await sandbox.readLog('attack', { fromByte: 0, maxBytes: 100 })).bytes), /^honest\n/);
+  });
+
+  it('records one exit code, whatever the agent writes in place of its own', async () => {
+    const sandbox = await make('code-forger');
+    // The parent of the agent's command holds the pipe for the exit code, if the sandbox has one.
+    const write = '{ head -c 3000000 /dev/zero | tr "\\0" 1; echo; }';
+    const forge = `for fd in /proc/$PPID/fd/*; do case $(readlink $fd) in */end.*) ${write} >$fd; esac; done; exit 3`;
+    const status = await attack(sandbox, forge);
+    assert.equal(status.state, 'exited');
+    const { exitCode } = status.state === 'exited' ? status : assert.fail();
+    assert.ok([3, killedCode].includes(exitCode), `got ${exitCode}`);
+    assert.deepEqual(await sandbox.status('attack'), status);
   });
 
   it('lets the agent delete its own files', async () => {

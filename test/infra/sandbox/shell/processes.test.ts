@@ -13,11 +13,16 @@ const request = { key: 'agent', account: 'agent', argv: ['true'], env: {} } as c
 function createProcessesOfTest() {
   const run: string[] = [];
   const stream = Promise.withResolvers<number>();
+  let isHeard = true;
   let say: (line: string) => void = () => undefined;
   const shell = {
     name: 'one',
     quietTasks: null,
-    follow: (_script: unknown, onStdout: (chunk: Buffer) => void) => {
+    follow: (_script: unknown, onStdout: (chunk: Buffer) => void, ending: AbortSignal) => {
+      ending.addEventListener('abort', () => {
+        isHeard = false;
+        stream.reject(ending.reason);
+      });
       say = (line) => onStdout(Buffer.from(`${line}\n`));
       for (const line of ['claimed', 'live']) say(line);
       return stream.promise;
@@ -30,7 +35,8 @@ function createProcessesOfTest() {
   } as unknown as Shell;
   const spec = { pids: 10, diskMb: 10, workdir: '/work' } as StoredSpec;
   const processes = createProcesses(shell, spec, createReports().of('one'));
-  return { processes, run, say: (line: string) => say(line), cut: () => stream.resolve(137) };
+  const cut = (): void => stream.resolve(137);
+  return { processes, run, say: (line: string) => say(line), cut, isHeard: () => isHeard };
 }
 
 describe('a detached process', () => {
@@ -57,5 +63,32 @@ describe('a detached process', () => {
     cut();
     assert.deepEqual(await watched, { state: 'running' });
     assert.deepEqual(run, [scripts.watchStatus]);
+  });
+
+  it('is polled inside its sandbox once its recorder writes a line that no recorder writes', async () => {
+    const { processes, run, say, isHeard } = createProcessesOfTest();
+    await processes.start(request, async () => undefined, signal);
+    const watched = processes.watch(request.key, signal);
+    say('1'.repeat(2_000));
+    assert.deepEqual(await watched, { state: 'running' });
+    assert.deepEqual([run, isHeard()], [[scripts.watchStatus], false]);
+  });
+
+  it('reports the end, and reads the log from its file, if its recorder sends more than the log that it may', async () => {
+    const { processes, run, say, isHeard } = createProcessesOfTest();
+    await processes.start(request, async () => undefined, signal);
+    say('exited 3 ');
+    say('quiet 20000');
+    say('x'.repeat(20_000));
+    assert.deepEqual(await processes.watch(request.key, signal), { state: 'exited', exitCode: 3 });
+    await processes.readLog(request.key, { fromByte: 0, maxBytes: 100 }, signal);
+    assert.deepEqual([run, isHeard()], [[scripts.readLog], false]);
+  });
+
+  it('counts as killed if its exit code is no number', async () => {
+    const { processes, say } = createProcessesOfTest();
+    await processes.start(request, async () => undefined, signal);
+    say('exited 0x3 ');
+    assert.deepEqual(await processes.watch(request.key, signal), { state: 'exited', exitCode: 137, signal: 'SIGKILL' });
   });
 });

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import * as scripts from '../../../../infra/sandbox/shell/scripts.ts';
 import { repositoryRoot } from '../../../helpers/sources.ts';
 
-const { keeperDirectory: _, ...texts } = scripts;
+const { keeperDirectory: _, sentLogBytes: __, ...texts } = scripts;
 
 describe('a shell script', () => {
   for (const [name, text] of Object.entries(texts)) {
@@ -14,6 +16,20 @@ describe('a shell script', () => {
       assert.equal(status, 0, stderr);
     });
   }
+
+  it('that reads a file finds its programs in the directories of the system first', (t) => {
+    const own = mkdtempSync(join(tmpdir(), 'temper-path-'));
+    t.after(() => rmSync(own, { recursive: true }));
+    writeFileSync(join(own, 'cat'), '#!/bin/sh\necho forged\n', { mode: 0o755 });
+    const file = join(realpathSync(own), 'file');
+    writeFileSync(file, 'true\n');
+    const env = { PATH: `${own}:${process.env.PATH}` };
+    const { stdout, stderr } = spawnSync('sh', ['-c', scripts.readFile, 'temper', file, '100'], {
+      encoding: 'utf8',
+      env,
+    });
+    assert.equal(stdout, 'true\n', stderr);
+  });
 
   it('that builds the image of the tasks is valid POSIX sh', () => {
     const { status, stderr } = spawnSync('sh', ['-n', join(repositoryRoot, 'infra/images/build.sh')], {
