@@ -1,6 +1,6 @@
-import { rm } from 'node:fs/promises';
-import { createServer, type Server, type Socket } from 'node:net';
-import { listenOn } from '../listen-on.ts';
+import { existsSync } from 'node:fs';
+import { createServer, type Socket } from 'node:net';
+import { listenAtPath, type ServerAtPath } from '../listen-at-path.ts';
 import { limits } from './limits.ts';
 
 export interface SessionSocketOptions {
@@ -38,11 +38,11 @@ export async function listenForSession(options: SessionSocketOptions): Promise<S
     return connections < limits.sessionConnections && accepted <= limits.sessionConnectsPerSec;
   }
 
-  async function listen(): Promise<Server> {
-    const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+  function listen(): Promise<ServerAtPath> {
+    const accepting = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
       if (!admits()) {
         socket.destroy();
-        return rest(server);
+        return rest();
       }
       connections += 1;
       socket.once('close', () => {
@@ -50,17 +50,14 @@ export async function listenForSession(options: SessionSocketOptions): Promise<S
       });
       onConnection(socket);
     });
-    // A killed gateway leaves its socket file behind, on which nothing can listen again.
-    await rm(path, { force: true });
     const backlog = limits.sessionBacklog;
-    await listenOn(server, { path, backlog, readableAll: true, writableAll: true }, onError);
-    return server;
+    return listenAtPath(accepting, { path, backlog, readableAll: true, writableAll: true }, onError);
   }
 
   /** Closes the socket, and opens it again a moment later. */
-  function rest(resting: Server): void {
+  function rest(): void {
     if (reopening !== null || isClosed) return;
-    resting.close();
+    server.close();
     reopening = setTimeout(() => {
       reopening = null;
       void reopen();
@@ -68,13 +65,15 @@ export async function listenForSession(options: SessionSocketOptions): Promise<S
   }
 
   async function reopen(): Promise<void> {
+    // Another server serves the session by now.
+    if (existsSync(path)) return;
     try {
       const opened = await listen();
       if (isClosed) opened.close();
       else server = opened;
     } catch (error) {
       onError(error);
-      if (!isClosed) rest(server);
+      if (!isClosed) rest();
     }
   }
 
