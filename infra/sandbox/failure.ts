@@ -58,6 +58,9 @@ export class LastingRefusal extends SandboxFailure {
   }
 }
 
+/** A command of which nothing has run, since its sandbox or the machine has no room for it. */
+export class NotStarted extends SandboxFailure {}
+
 /** Returns whether what ran in a sandbox has ended it, which is scored. Every other loss has evidence from outside. */
 export function wasEndedInside(error: unknown): error is SandboxFailure {
   return error instanceof SandboxFailure && inside.has(error.loss);

@@ -19,7 +19,7 @@ import { memoryDirectories, ofSandboxLabel, refusedUlimits, ulimitsOf, volumeBin
 
 const megabyte = 2 ** 20;
 /** Processes on top of the agent's limit, so that the keeper and the grader can always start one. */
-const reservedPids = 64;
+export const reservedPids = 64;
 const keeperMb = 256;
 const forever = '2147483647';
 

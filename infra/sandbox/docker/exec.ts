@@ -1,9 +1,9 @@
 import { type Duplex, Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
+import { createHeadBuffer } from '../../process/head-buffer.ts';
 import { killedCode } from '../exit-status.ts';
 import { SandboxFailure } from '../failure.ts';
-import type { StartedScript } from '../shell/shell.ts';
 import { callDaemon } from './daemon.ts';
 import { createExecStream } from './exec-stream.ts';
 
@@ -21,12 +21,33 @@ export interface ExecOptions {
   readonly limitMs?: number;
 }
 
+/** The end of a command. */
+export interface ExecEnd {
+  readonly exitCode: number;
+  /** Whether the command had a process. The daemon gives one that had none an exit code, too, and its reason as output. */
+  readonly hasRun: boolean;
+}
+
+/** A command whose output is dropped. */
+interface StartedExec {
+  /** Resolves when the command has ended or is out of reach; with nothing if its end is unknown. */
+  readonly detached: Promise<(ExecEnd & { readonly output: string }) | undefined>;
+  release(): void;
+}
+
+/** The output that is kept of a command, for the reason why it did not start. */
+const reasonBytes = 2_000;
+
 /**
- * Runs one exec in a container and returns its exit code once its output was delivered. An abort stops listening and leaves the
+ * Runs one exec in a container and returns how it ended once its output was delivered. An abort stops listening and leaves the
  * command running, and so does the end of its time, after which it throws a TimeoutError. A daemon that is slow to answer takes
  * nothing of that time.
  */
-export async function runExec(container: Docker.Container, options: ExecOptions, signal: AbortSignal): Promise<number> {
+export async function runExec(
+  container: Docker.Container,
+  options: ExecOptions,
+  signal: AbortSignal,
+): Promise<ExecEnd> {
   signal.throwIfAborted();
   const withInput = options.stdin !== undefined;
   const exec = await callDaemon(() =>
@@ -57,18 +78,18 @@ export async function runExec(container: Docker.Container, options: ExecOptions,
     stream.destroy();
   }
   ending.throwIfAborted();
-  return exitCodeOf(exec);
+  return endOf(exec);
 }
 
 /**
- * Returns the exit code of a command whose output has ended. A command that ended with its container has the code of a killed one.
+ * Returns the end of a command whose output has ended. A command that ended with its container has the code of a killed one.
  * Throws SandboxUnavailable if the command still runs: then the connection was cut, and the exit code is unknown.
  */
-async function exitCodeOf(exec: Docker.Exec): Promise<number> {
+async function endOf(exec: Docker.Exec): Promise<ExecEnd> {
   // The daemon may note the end of a command a moment after its output.
   for (let look = 1; look <= looksAtEnd; look += 1) {
-    const { ExitCode, Running } = await callDaemon(() => exec.inspect());
-    if (!Running) return ExitCode ?? killedCode;
+    const { ExitCode, Running, Pid } = await callDaemon(() => exec.inspect());
+    if (!Running) return { exitCode: ExitCode ?? killedCode, hasRun: hasRun(ExitCode, Pid) };
     await delay(lookPauseMs);
   }
   const text =
@@ -76,11 +97,14 @@ async function exitCodeOf(exec: Docker.Exec): Promise<number> {
   throw new SandboxFailure('SandboxUnavailable', text);
 }
 
+/** Returns whether a command that has ended had a process. One that had none has an exit code by which shells say so, too. */
+const hasRun = (exitCode: number | null, pid: number): boolean => pid !== 0 || (exitCode !== 126 && exitCode !== 127);
+
 /** Starts a command without reading its output. A command with input gets it before `detached` resolves. */
 export async function startExec(
   container: Docker.Container,
   options: Pick<ExecOptions, 'uid' | 'argv' | 'env' | 'stdin'>,
-): Promise<StartedScript> {
+): Promise<StartedExec> {
   const { stdin } = options;
   if (stdin === undefined) {
     const exec = await callDaemon(() => container.exec(execRequest(options)));
@@ -94,9 +118,14 @@ export async function startExec(
   const closed = new Promise<void>((resolve) => {
     for (const event of ['end', 'close', 'error']) stream.on(event, resolve);
   });
-  stream.resume();
+  const output = createHeadBuffer(reasonBytes);
+  stream.on('data', output.push);
   stream.end(stdin);
-  const detached = closed.then(async () => (await callDaemon(() => exec.inspect())).ExitCode ?? undefined);
+  const detached = closed.then(async () => {
+    const { ExitCode, Pid } = await callDaemon(() => exec.inspect());
+    if (ExitCode === null) return undefined;
+    return { exitCode: ExitCode, hasRun: hasRun(ExitCode, Pid), output: String(output.bytes()) };
+  });
   detached.catch(() => undefined);
   return { detached, release: () => void stream.destroy() };
 }

@@ -5,19 +5,19 @@ import { pack } from 'tar-stream';
 import { z } from 'zod';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { createHeadBuffer } from '../../process/head-buffer.ts';
-import { SandboxFailure } from '../failure.ts';
+import { NotStarted, SandboxFailure } from '../failure.ts';
 import { collect } from '../files.ts';
 import type { Account } from '../sandbox.ts';
 import { type Role, rootUid, uidOf } from '../shell/accounts.ts';
 import type { Script, ScriptResult, Shell, StartedScript } from '../shell/shell.ts';
+import { untilStarted } from '../shell/until-started.ts';
 import { callDaemon, daemonStatus, explainLoss } from './daemon.ts';
 import type { BytesBeside } from './disk-beside.ts';
 import { endAllOf, endAllOfRoot } from './end-processes.ts';
-import { type ExecOptions, runExec, startExec, streamExec } from './exec.ts';
+import { type ExecEnd, type ExecOptions, runExec, startExec, streamExec } from './exec.ts';
+import { filledBy } from './filled-by.ts';
 
 const defaultOutputBytes = 2 ** 20;
-/** The number of tries to start a command: runc can't while the container is frozen, or a uid's processes fill it. */
-const startAttempts = 5;
 /** The time of a command that a container may be too full of processes, or the machine too busy, to run. */
 const shortCommandMs = 30_000;
 const never = new AbortController().signal;
@@ -31,6 +31,8 @@ const none: BytesBeside = async () => 0;
 
 /** The exit code of an exec that the runtime could not start. */
 const cannotExec = 126;
+/** The output that is kept of a command that did not start. */
+const reasonBytes = 500;
 
 /** Creates the shell of a container, whose scripts are execs of the daemon. */
 export function createContainerShell(
@@ -72,26 +74,27 @@ class ExecShell implements Shell {
     return this.#root && role !== 'keeper' ? rootUid : uidOf(this.name, role);
   }
 
-  async run(script: Script, signal: AbortSignal): Promise<ScriptResult> {
+  /** Runs a script. It is tried again where it can't be started: runc can't while the container is frozen, for example. */
+  run(script: Script, signal: AbortSignal): Promise<ScriptResult> {
     const maxBytes = script.maxOutputBytes ?? defaultOutputBytes;
-    for (let attempt = 1; ; attempt++) {
+    return untilStarted(async () => {
       const stdout = createHeadBuffer(maxBytes);
       const stderr = createHeadBuffer(maxBytes);
-      const onStdout = (chunk: Buffer): void => stdout.push(chunk);
-      const onStderr = (chunk: Buffer): void => stderr.push(chunk);
-      const exitCode = await this.#exec({ ...this.#optionsFor(script), onStdout, onStderr }, signal);
+      const exitCode = await this.#runOnce(script, { stdout: stdout.push, stderr: stderr.push }, signal);
       const truncated = stdout.truncated() || stderr.truncated();
-      const result = { exitCode, stdout: stdout.bytes(), stderr: stderr.bytes(), truncated };
-      if (!neverStarted(result) || attempt === startAttempts) return result;
-    }
+      return { exitCode, stdout: stdout.bytes(), stderr: stderr.bytes(), truncated };
+    });
   }
 
   follow(script: Script, onStdout: (chunk: Buffer) => void, signal: AbortSignal): Promise<number> {
-    return this.#exec({ ...this.#optionsFor(script), onStdout, onStderr: () => undefined }, signal);
+    return this.#runOnce(script, { stdout: onStdout, stderr: () => undefined }, signal);
   }
 
-  start(script: Script): Promise<StartedScript> {
-    return this.#explained(() => startExec(this.#container, this.#optionsFor(script)));
+  async start(script: Script): Promise<StartedScript> {
+    const { detached, release } = await this.#explained(() => startExec(this.#container, this.#optionsFor(script)));
+    const code = detached.then((end) => (end === undefined ? undefined : this.#codeOf(end, () => end.output)));
+    code.catch(() => undefined);
+    return { detached: code, release };
   }
 
   stream(script: Script): Promise<Duplex> {
@@ -137,22 +140,54 @@ class ExecShell implements Shell {
     return { uid: this.uidOf(role), argv, env, stdin };
   }
 
-  #exec(options: ExecOptions, signal: AbortSignal): Promise<number> {
+  /** Runs a script and returns its exit code. Throws `NotStarted` if nothing of it has run. */
+  async #runOnce(
+    script: Script,
+    take: { readonly stdout: (chunk: Buffer) => void; readonly stderr: (chunk: Buffer) => void },
+    signal: AbortSignal,
+  ): Promise<number> {
+    const reason = createHeadBuffer(reasonBytes);
+    const onStdout = (chunk: Buffer): void => {
+      reason.push(chunk);
+      take.stdout(chunk);
+    };
+    const end = await this.#exec({ ...this.#optionsFor(script), onStdout, onStderr: take.stderr }, signal);
+    return this.#codeOf(end, () => String(reason.bytes()));
+  }
+
+  #exec(options: ExecOptions, signal: AbortSignal): Promise<ExecEnd> {
     return this.#explained(async () => {
-      const exitCode = await runExec(this.#container, options, signal);
+      const end = await runExec(this.#container, options, signal);
       // A dying container ends its execs with such a code too, so check that the container still runs.
-      const loss = exitCode >= cannotExec ? await this.#findLoss() : undefined;
+      const loss = end.exitCode >= cannotExec ? await this.#findLoss(end) : undefined;
       if (loss) throw loss;
-      return exitCode;
+      return end;
     });
+  }
+
+  /** Returns the exit code of a command. Throws `NotStarted` if nothing of it has run; `output` is then the daemon's reason. */
+  async #codeOf({ exitCode, hasRun }: ExecEnd, output: () => string): Promise<number> {
+    if (hasRun || lacksShell(output())) return exitCode;
+    throw await this.#notStarted(output().trim().slice(0, reasonBytes));
+  }
+
+  async #notStarted(evidence: string, cause?: unknown): Promise<NotStarted> {
+    const filled = await filledBy(this.#container);
+    if (filled === null) {
+      const text = `the Docker daemon could not start a command in sandbox ${this.name}, since its machine may be overloaded; the stage is retried`;
+      return new NotStarted('SandboxUnavailable', text, { cause, evidence });
+    }
+    const text = `no command can be started in sandbox ${this.name}, since what runs in it uses up its ${filled}`;
+    return new NotStarted('SandboxLost', text, { cause, evidence, loss: lossBy[filled] });
   }
 
   /**
    * Returns the reason if the container no longer runs. A dying container ends its execs a moment before the daemon reports it as
    * stopped, so a live one must prove it by running another command. The delays are for a container that is full of processes
-   * and can do neither yet.
+   * and can do neither yet. A command that did not start is tried again, which proves it as well.
    */
-  async #findLoss(): Promise<SandboxFailure | undefined> {
+  async #findLoss({ hasRun }: ExecEnd): Promise<SandboxFailure | undefined> {
+    if (!hasRun) return explainLoss(this.#docker, this.name, this.#id);
     for (const waitMs of lossWaitsMs) {
       await delay(waitMs);
       const loss = await explainLoss(this.#docker, this.name, this.#id);
@@ -165,7 +200,7 @@ class ExecShell implements Shell {
     const ignore = (): void => undefined;
     const options = { uid: this.uidOf('keeper'), argv: ['true'], onStdout: ignore, onStderr: ignore };
     return runExec(this.#container, { ...options, limitMs: shortCommandMs }, never).then(
-      (exitCode) => exitCode === 0,
+      ({ exitCode }) => exitCode === 0,
       () => false,
     );
   }
@@ -176,17 +211,20 @@ class ExecShell implements Shell {
       return await call();
     } catch (cause) {
       if (cause instanceof SandboxFailure || daemonStatus(cause) === undefined) throw cause;
-      throw (await explainLoss(this.#docker, this.name, this.#id)) ?? unusable(this.name, cause);
+      const loss = await explainLoss(this.#docker, this.name, this.#id);
+      if (loss) throw loss;
+      const evidence = errorMessage(cause);
+      if (/OCI runtime exec failed/.test(evidence) && !lacksShell(evidence))
+        throw await this.#notStarted(evidence, cause);
+      throw unusable(this.name, cause);
     }
   }
 }
 
-function neverStarted({ exitCode, stdout, stderr }: ScriptResult): boolean {
-  const output = String(stdout) + String(stderr);
-  return (
-    exitCode >= 126 && /^OCI runtime exec failed.*(temporarily unavailable|EOF|SIGKILL|paused container)/i.test(output)
-  );
-}
+const lossBy = { memory: 'out-of-memory', processes: 'ended-inside' } as const;
+
+/** Whether the daemon could not start a command because of the sandbox's shell: it is missing, or the agent has changed it. */
+const lacksShell = (reason: string): boolean => /\bexec:? "?(\/\S+\/)?sh"?: /.test(reason);
 
 function unusable(name: string, cause: unknown): SandboxFailure {
   const evidence = errorMessage(cause);

@@ -3,6 +3,7 @@ import { packTree } from '../files.ts';
 import type { Account, PutFiles } from '../sandbox.ts';
 import * as scripts from './scripts.ts';
 import type { Shell } from './shell.ts';
+import { endedEarly, unread } from './unread.ts';
 
 /** The exit code of an account that can't create the directory. */
 export const cannotMake = 95;
@@ -48,6 +49,7 @@ export async function readInside(shell: Shell, path: string, maxBytes: number, s
   const read = (role: Account) =>
     shell.run({ role, text: scripts.readFile, args: [path, String(maxBytes)], maxOutputBytes: maxBytes }, signal);
   let result = await read('grader');
+  if (endedEarly(result)) throw await unread(shell, path, result);
   // Without capabilities, root can't read a file whose permissions the agent restricted.
   if (result.exitCode === notReadable) result = await read('agent');
   const { exitCode, stdout, stderr, truncated } = result;

@@ -2,6 +2,7 @@ import { packTree } from '../files.ts';
 import type { PutFiles } from '../sandbox.ts';
 import { cannotMake, unpackFailure } from './files.ts';
 import type { Script, Shell } from './shell.ts';
+import { untilStarted } from './until-started.ts';
 
 /**
  * Starts a detached command and returns once it runs, which `live` reports. A tar of its files is sent on its stdin, because a
@@ -14,7 +15,7 @@ export async function launch(
   live: Promise<void>,
 ): Promise<void> {
   if (files === undefined) {
-    await shell.start(script);
+    await untilStarted(() => shell.start(script));
     return live;
   }
   const uid = shell.uidOf(files.owner);
@@ -27,10 +28,10 @@ export async function launch(
       release();
     }
   };
-  let code = await attempt();
+  let code = await untilStarted(attempt);
   if (code === cannotMake) {
     await shell.makeDirectory(files.at, files.owner);
-    code = await attempt();
+    code = await untilStarted(attempt);
   }
   if (code !== undefined && code !== 0) throw unpackFailure(files, `exit code ${code}`);
   return live;

@@ -17,6 +17,7 @@ import { parseStatus, startRecorder, withTimeout } from './recorder.ts';
 import type { SandboxReports } from './reports.ts';
 import * as scripts from './scripts.ts';
 import type { Script, ScriptResult, Shell } from './shell.ts';
+import { unread } from './unread.ts';
 
 export const blockBytes = 512;
 const megabyte = 2 ** 20;
@@ -89,7 +90,8 @@ export function createProcesses(shell: Shell, spec: StoredSpec, reports: Sandbox
     }
     const args = [key, String(fromByte + 1), String(maxBytes)];
     const script = { role: 'keeper', text: scripts.readLog, args, maxOutputBytes: Math.max(maxBytes, 64) } as const;
-    const { stdout, stderr } = await shell.run(script, signal);
+    const { exitCode, stdout, stderr } = await shell.run(script, signal);
+    if (exitCode !== 0) throw await unread(shell, `the log of ${key}`, { exitCode, stderr });
     const truncated = Number.parseInt(String(stderr), 10) >= logBytes;
     return { bytes: stdout, nextByte: fromByte + stdout.length, truncated };
   };

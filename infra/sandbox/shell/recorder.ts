@@ -39,8 +39,10 @@ export function startRecorder(shell: Shell, args: readonly string[]): Recorder {
     if (text === undefined) await listening;
     return text;
   };
-  const claimed = line(0).then((text) => {
+  const claimed = line(0).then(async (text) => {
     if (text === 'claimed' || text === 'already-started') return text;
+    // A recorder that could not be started may have said why.
+    await withTimeout(listening, liveTimeoutMs, never);
     throw new SandboxFailure('Internal', `expected the recorder to claim ${args[0]}, got ${JSON.stringify(text)}`);
   });
   const live = claimed.then(async () => {

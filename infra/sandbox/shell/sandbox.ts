@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { SandboxChanges } from '../changes.ts';
 import { exitStatus } from '../exit-status.ts';
-import { SandboxFailure } from '../failure.ts';
+import { NotStarted, SandboxFailure } from '../failure.ts';
 import type { StoredSpec } from '../labels.ts';
 import { requireKey } from '../names.ts';
 import type {
@@ -203,7 +203,7 @@ class ShellSandbox implements Sandbox {
     const isEnded = await this.#shell.run(script, late).then(
       ({ exitCode }) => exitCode === 0,
       (error: unknown) => {
-        if (!late.aborted) throw error;
+        if (!late.aborted && !(error instanceof NotStarted)) throw error;
         return false;
       },
     );

@@ -26,7 +26,7 @@ export interface ScriptResult {
 export interface StartedScript {
   /**
    * Resolves once the script no longer listens: with its exit code if it has ended, undefined if it runs without a connection
-   * to its caller.
+   * to its caller. Rejects with `NotStarted` if nothing of it has run.
    */
   readonly detached: Promise<number | undefined>;
   /** Stops listening and leaves the script running. */
@@ -36,7 +36,7 @@ export interface StartedScript {
 /**
  * The means to run scripts in one sandbox: all that a kind of sandbox needs to supply for `createShellSandbox`. Every call
  * throws a `SandboxFailure`: `SandboxLost` with its cause if the sandbox no longer runs, `SandboxUnavailable` if its provider
- * does not answer, `UnsupportedTask` if the image has no shell.
+ * does not answer, `UnsupportedTask` if the image has no shell, `NotStarted` if nothing of a script has run.
  */
 export interface Shell {
   /** The name of the sandbox. */
