@@ -12,6 +12,8 @@ export interface Ledger {
   admit(): () => void;
   /** Records the decision on a request. Returns the function that adds the bytes of an allowed one. */
   decided(target: Target | null, decision: EgressDecision): AddBytes;
+  /** Records a request that could not be read, which counts as one all the same. */
+  unreadable(): void;
   rows(): readonly EgressRow[];
 }
 
@@ -24,7 +26,8 @@ export function createLedger(phase: NetworkPhase, limits: EgressLimits, recorded
   const sum = (value: (row: EgressRow) => number): number => recorded.reduce((all, row) => all + value(row), 0);
   const total = {
     open: 0,
-    requests: sum(({ requests }) => requests),
+    // What was refused for a limit was not admitted, or is in the row of its host as well.
+    requests: sum(({ decision, requests }) => (decision === 'limit' ? 0 : requests)),
     bytesIn: sum(({ bytesIn }) => bytesIn),
     bytesOut: sum(({ bytesOut }) => bytesOut),
   };
@@ -40,6 +43,18 @@ export function createLedger(phase: NetworkPhase, limits: EgressLimits, recorded
 
   const isUsedUp = (): boolean => total.bytesIn > limits.bytesIn || total.bytesOut > limits.bytesOut;
 
+  function decided(target: Target | null, decision: EgressDecision): AddBytes {
+    const row = rowOf(target, decision);
+    row.requests += 1;
+    return ({ bytesIn, bytesOut }) => {
+      for (const sum of [row, total]) {
+        sum.bytesIn += bytesIn;
+        sum.bytesOut += bytesOut;
+      }
+      if (isUsedUp()) throw new EgressRefusedError('limit');
+    };
+  }
+
   return {
     admit() {
       if (total.requests >= limits.requests || total.open >= limits.connections || isUsedUp()) {
@@ -51,16 +66,10 @@ export function createLedger(phase: NetworkPhase, limits: EgressLimits, recorded
         total.open -= 1;
       };
     },
-    decided(target, decision) {
-      const row = rowOf(target, decision);
-      row.requests += 1;
-      return ({ bytesIn, bytesOut }) => {
-        for (const sum of [row, total]) {
-          sum.bytesIn += bytesIn;
-          sum.bytesOut += bytesOut;
-        }
-        if (isUsedUp()) throw new EgressRefusedError('limit');
-      };
+    decided,
+    unreadable() {
+      total.requests += 1;
+      decided(null, 'bad-request');
     },
     rows: () => [...rows.values()].map((row) => ({ ...row })),
   };

@@ -47,7 +47,7 @@ export function createEgressProxy({
   server.on('request', (request, response) => void answerRequest(rules, { request, response }, signal));
   server.on('connect', ({ url = '' }, client, head) => void answerConnect(rules, { url, client, head }, signal));
   server.on('clientError', (_error, client) => {
-    ledger.decided(null, 'bad-request');
+    ledger.unreadable();
     endWith(client, replyTo(400, 'expected a valid request'));
   });
   return {

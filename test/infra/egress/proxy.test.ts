@@ -266,6 +266,27 @@ describe('the egress proxy', () => {
     assert.ok((allowed?.bytesIn ?? 0) > (recorded[0]?.bytesIn ?? 0));
   });
 
+  it('does not count what it refused for a limit against the next process', async () => {
+    await using first = await start({}, { requests: 1 });
+    const connectLine = `CONNECT index.pypi.test:${ports.secure} HTTP/1.1\r\nHost: index.pypi.test\r\n\r\n`;
+    assert.equal((await fetchSecurely(first.port, 'index.pypi.test')).toString(), 'welcome');
+    for (let index = 0; index < 3; index += 1)
+      assert.match(await exchange(first.port, connectLine), /^HTTP\/1\.1 429 /);
+    await using second = await start({}, { requests: 2 }, first.proxy.rows());
+    assert.equal((await fetchSecurely(second.port, 'index.pypi.test')).toString(), 'welcome');
+    assert.match(await exchange(second.port, connectLine), /^HTTP\/1\.1 429 /);
+  });
+
+  it('counts what is no request as one, also after a restart', async () => {
+    await using first = await start({}, { requests: 2 });
+    const connectLine = `CONNECT index.pypi.test:${ports.secure} HTTP/1.1\r\nHost: index.pypi.test\r\n\r\n`;
+    for (let index = 0; index < 2; index += 1) {
+      assert.match(await exchange(first.port, 'no request\r\n\r\n'), /^HTTP\/1\.1 400 /);
+    }
+    await using second = await start({}, { requests: 2 }, first.proxy.rows());
+    for (const { port } of [first, second]) assert.match(await exchange(port, connectLine), /^HTTP\/1\.1 429 /);
+  });
+
   it('keeps its record small, however many hosts are asked for', async () => {
     await using served = await start({}, { rows: 3 });
     const head = (host: string) => `CONNECT ${host}:443 HTTP/1.1\r\nHost: ${host}\r\n\r\n`;
