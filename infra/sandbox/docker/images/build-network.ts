@@ -47,6 +47,27 @@ export interface ProxiedBuild {
   readonly timeoutSec: number;
 }
 
+const namePrefix = 'temper-build-';
+/** The age of a container that does not run from which it is a leftover: it is started at once, and gone when it has ended. */
+const leftoverMs = 300_000;
+
+/**
+ * Removes the containers of a stack's builds that a host worker has made and not started before it was killed. The daemon removes
+ * only those that have run, and keeps the image of each.
+ */
+export async function removeUnstarted(docker: Docker, stack: string, nowMs: number): Promise<void> {
+  const filters = { label: [`${stackLabel}=${stack}`], status: ['created', 'exited', 'dead'] };
+  const found = await callDaemon(() => docker.listContainers({ all: true, filters }));
+  for (const { Id, Names, Created } of found) {
+    const isOfBuild = Names.some((name) => name.startsWith(`/${namePrefix}`));
+    if (!isOfBuild || nowMs - Created * 1_000 < leftoverMs) continue;
+    // 409: it is being removed.
+    await callDaemon(() => docker.getContainer(Id).remove({ force: true })).catch((error: unknown) => {
+      if (daemonStatus(error) !== 409) orIfMissing(error);
+    });
+  }
+}
+
 const memoryBytes = 512 * 2 ** 20;
 const startMs = 30_000;
 /** The time beyond the build's own until a container ends whose host worker has died. */
@@ -57,7 +78,7 @@ const graceSec = 60;
  * proxy there and has nothing else. It is made from a base image with a shell; without one, no command of the build needs it.
  */
 export async function openProxied(proxy: BuildProxy, build: ProxiedBuild, signal: AbortSignal): Promise<BuildNetwork> {
-  const container = build.docker.getContainer(`temper-build-${randomUUID()}`);
+  const container = build.docker.getContainer(`${namePrefix}${randomUUID()}`);
   async function close(): Promise<void> {
     try {
       await callDaemon(() => container.remove({ force: true })).catch(orIfMissing);

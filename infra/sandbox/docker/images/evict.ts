@@ -2,6 +2,7 @@ import type Docker from 'dockerode';
 import { callDaemon, daemonStatus } from '../daemon.ts';
 import { readDiskUsage } from '../disk-usage.ts';
 import { builderLabel } from './build.ts';
+import { removeUnstarted } from './build-network.ts';
 import type { ImageUse, ImageUses } from './uses.ts';
 
 /** An image used more recently than this may be about to become a container. */
@@ -27,6 +28,7 @@ export interface Eviction {
 export async function evictImages(eviction: Eviction, nowMs: number, signal: AbortSignal): Promise<readonly string[]> {
   const { docker, uses, stack, busy } = eviction;
   const removed: string[] = [];
+  await removeUnstarted(docker, stack, nowMs);
   if (!busy) await removeLeftovers(docker, stack);
   while (Date.now() - nowMs < roundMs) {
     signal.throwIfAborted();

@@ -139,3 +139,25 @@ async function sharedBytes(): Promise<number> {
 
 /** Name of the file in which uses.ts records an image. */
 const fileOfUse = (image: string): string => createHash('sha256').update(image).digest('hex');
+
+it("removes the unstarted containers of a stack's builds that a killed host worker has left", async (t) => {
+  const stack = `evict-unstarted-${process.pid}`;
+  const provider = createDockerProvider({ stack });
+  const create = async (name: string, of: string) => {
+    const made = { name, Image: 'temper-tasks:bookworm', Cmd: ['true'], Labels: { 'temper.stack': of } };
+    const container = await docker.createContainer(made);
+    t.after(() => container.remove({ force: true }).catch(() => undefined));
+    return name;
+  };
+  const ours = await create(`temper-build-${stack}`, stack);
+  const kept = [await create(`temper-build-other-${stack}`, `${stack}-other`), await create(`${stack}-sandbox`, stack)];
+  const left = async (): Promise<readonly string[]> => {
+    const found = await docker.listContainers({ all: true, filters: { name: [stack] } });
+    return found.map(({ Names }) => Names[0]?.slice(1) ?? '').sort();
+  };
+  await provider.evictImages(signal);
+  assert.deepEqual(await left(), [ours, ...kept].sort(), 'expected one that may be about to start to stay');
+  t.mock.timers.enable({ apis: ['Date'], now: Date.now() + 301_000 });
+  await provider.evictImages(signal);
+  assert.deepEqual(await left(), [...kept].sort());
+});
