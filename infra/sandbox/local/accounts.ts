@@ -1,4 +1,13 @@
-import { appendFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  type BigIntStats,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { hashText } from '../../hash.ts';
 import { errorCode, SandboxFailure } from '../failure.ts';
@@ -54,7 +63,9 @@ export function extendLease({ slot }: Accounts, { from, to }: { readonly from: s
 
 /** Ends the lease of the sandbox that lived at `directory`. A lease that another sandbox has by now stays. */
 export function releaseAccounts({ slot }: Accounts, directory: string): void {
-  if (slot !== undefined && holdersOf(slot).includes(directory)) rmSync(leaseOf(slot), { force: true });
+  if (slot === undefined) return;
+  const lease = statSync(leaseOf(slot), { bigint: true, throwIfNoEntry: false });
+  if (lease !== undefined && holdersOf(slot).includes(directory)) removeLease(slot, lease);
 }
 
 const leaseOf = (slot: number): string => join(registry, String(slot));
@@ -85,15 +96,35 @@ function take(slot: number, directory: string): boolean {
   } catch (error) {
     if (errorCode(error) !== 'EEXIST') throw error;
   }
-  if (!isLeftover(slot)) return false;
-  rmSync(leaseOf(slot), { force: true });
-  return take(slot, directory);
+  const lease = statSync(leaseOf(slot), { bigint: true, throwIfNoEntry: false });
+  const isFree = lease === undefined || (isLeftover(slot, lease) && removeLease(slot, lease));
+  return isFree && take(slot, directory);
 }
 
-function isLeftover(slot: number): boolean {
-  const lease = statSync(leaseOf(slot), { throwIfNoEntry: false });
-  if (lease !== undefined && Date.now() - lease.mtimeMs < leaseGraceMs) return false;
-  return !holdersOf(slot).some(exists);
+function isLeftover(slot: number, { mtimeMs }: BigIntStats): boolean {
+  return Date.now() - Number(mtimeMs) >= leaseGraceMs && !holdersOf(slot).some(exists);
+}
+
+/**
+ * Removes a lease. Returns false if another process does so, or if there is another one by now, which a process has taken since. Only
+ * one process can make the second name, which stands for this very lease.
+ */
+function removeLease(slot: number, { ino, mtimeNs }: BigIntStats): boolean {
+  const claim = `${leaseOf(slot)}.${ino}-${mtimeNs}`;
+  try {
+    linkSync(leaseOf(slot), claim);
+  } catch (error) {
+    if (errorCode(error) === 'EEXIST' || errorCode(error) === 'ENOENT') return false;
+    throw error;
+  }
+  try {
+    const claimed = statSync(claim, { bigint: true });
+    if (claimed.ino !== ino || claimed.mtimeNs !== mtimeNs) return false;
+    rmSync(leaseOf(slot), { force: true });
+    return true;
+  } finally {
+    rmSync(claim, { force: true });
+  }
 }
 
 function exists(path: string): boolean {

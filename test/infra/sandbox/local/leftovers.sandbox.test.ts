@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { leaseAccounts } from '../../../../infra/sandbox/local/accounts.ts';
 import { detachDirectory, findDirectory } from '../../../../infra/sandbox/local/directories.ts';
 import { createLocalProvider } from '../../../../infra/sandbox/local/provider.ts';
 import { until } from '../../../helpers/until.ts';
@@ -99,6 +103,39 @@ it('a sandbox shares no uid with one that is still being erased', { skip: isRoot
   assert.deepEqual([old.accounts.slot, slot].map(isLeased), [false, true]);
   await provider.remove('twice');
   assert.equal(isLeased(slot), false);
+});
+
+it('two host workers never take the same leftover uids', { skip: isRoot ? false : 'no uids' }, async (t) => {
+  const root = mkdtempSync(join(tmpdir(), 'local-leases-'));
+  t.after(() => rmSync(root, { recursive: true, force: true }));
+  const directories = Array.from({ length: 500 }, (_, index) => join(root, `gone-${index}`));
+  const taken = new Set<number>();
+  t.after(() => {
+    for (const slot of taken) rmSync(join('/run/temper/uids', String(slot)), { force: true });
+  });
+  const note = (slot: number | undefined): number => {
+    assert.ok(slot !== undefined);
+    taken.add(slot);
+    return slot;
+  };
+  // Leases of sandboxes that never came to be.
+  for (const directory of directories) {
+    const slot = note(leaseAccounts(directory).slot);
+    utimesSync(join('/run/temper/uids', String(slot)), 1, 1);
+  }
+  const atMs = Date.now() + 3_000;
+  const fixture = fileURLToPath(new URL('lease.fixture.ts', import.meta.url));
+  const workers = [1, 2].map(async () => {
+    const { stdout } = await promisify(execFile)(process.execPath, [fixture, String(atMs), ...directories]);
+    const slots: readonly number[] = JSON.parse(stdout);
+    return slots.map(note);
+  });
+  const [mine = [], others = []] = await Promise.all(workers);
+  assert.equal(mine.length, directories.length);
+  assert.deepEqual(
+    mine.filter((slot, index) => slot === others[index]),
+    [],
+  );
 });
 
 const isLeased = (slot: number | undefined): boolean => existsSync(join('/run/temper/uids', String(slot)));
