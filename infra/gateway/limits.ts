@@ -10,6 +10,10 @@ export const limits = {
   keptBodyBytes: 2 * 1024 * 1024,
   /** Bytes of a refused body that are read and discarded before the connection is cut. */
   discardedBytes: 64 * 1024 * 1024,
+  /** Characters of a conversation that is rendered, which takes some 0.2 s, whatever the context length. */
+  quickCharacters: 256 * 1024,
+  /** More characters than a token of any prompt has on average: code has 3 to 4, and long runs of blanks count as one token. */
+  charactersPerToken: 16,
   /** Running turns of one session. An agent with sub-agents has a handful; more is an attack on the engine. */
   turnsAtOnce: 16,
   /** Recorded failed requests per session; an agent that ignores its limits must not fill the disk. */

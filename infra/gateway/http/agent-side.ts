@@ -82,7 +82,7 @@ export function createAgentSide(deps: AgentSideDeps): RequestListener {
     expectMethod('POST', path, request);
     const body = await readBody(request, session, dialect.listKey);
     if (path === counting?.path) {
-      return sendJson(response, 200, counting.reply(session.countTokens(counting.read(body))));
+      return sendJson(response, 200, counting.reply(await session.countTokens(counting.read(body))));
     }
     await answer(dialect.read(body), response, session);
   }

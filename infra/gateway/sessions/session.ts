@@ -41,7 +41,7 @@ export interface Session {
    */
   ask(request: ModelRequest): Promise<ReplyingTurn<TurnRecord>>;
   /** Counts the tokens of a conversation's prompt, without a turn. Throws a GatewayError or a TemplateRejection. */
-  countTokens(conversation: Conversation): number;
+  countTokens(conversation: Conversation): Promise<number>;
   /** Refuses further turns, cancels running ones and waits for them. */
   close(reason: GatewayError): Promise<void>;
   /** Waits up to `drainMs` for running turns to end, then closes the journal's file. The session can be loaded again from it. */
@@ -158,7 +158,12 @@ class LiveSession implements Session {
   async ask(request: ModelRequest): Promise<ReplyingTurn<TurnRecord>> {
     await this.#admit();
     this.hostCalls.requireUnsubmitted();
+    const oversize = await this.#backend.oversizeOf(request.conversation);
     const planned = this.#backend.plan(request);
+    if (oversize !== null) {
+      await this.failures.add('context-overflow', planned.key);
+      throw oversize;
+    }
     try {
       return await this.#answer(request, planned);
     } catch (error) {
@@ -189,8 +194,10 @@ class LiveSession implements Session {
     throw reached;
   }
 
-  countTokens(conversation: Conversation): number {
+  async countTokens(conversation: Conversation): Promise<number> {
     this.#checkOpen();
+    const oversize = await this.#backend.oversizeOf(conversation);
+    if (oversize !== null) throw oversize;
     return this.#backend.countTokens(conversation);
   }
 

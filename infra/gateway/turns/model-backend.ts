@@ -1,5 +1,6 @@
 import type { Conversation } from '../../kits/chat-tokens/index.ts';
 import type { TurnRecord } from '../branches/turn-record.ts';
+import type { ContextOverflow } from '../gateway-error.ts';
 import type { ModelRequest } from '../model-call.ts';
 import type { ReplyingTurn, RunningTurn } from './turn.ts';
 
@@ -11,6 +12,8 @@ export interface ModelBackend {
   restore(turn: TurnRecord): void;
   /** Returns the finished turn that answered the same conversation, or null. */
   answered(key: string): TurnRecord | null;
+  /** Returns the refusal of a conversation that is certainly too long for the model; null if it may fit. Cheap. */
+  oversizeOf(conversation: Conversation): Promise<ContextOverflow | null>;
   /** Plans a request. Cheap: nothing is rendered yet. */
   plan(request: ModelRequest): PlannedTurn;
   /** Counts the tokens of a conversation's prompt. Throws a TemplateRejection, or a GatewayError where it cannot count. */

@@ -9,6 +9,7 @@ import { ContextOverflow } from '../gateway-error.ts';
 import { askedTokens, type ModelRequest, overrideOf } from '../model-call.ts';
 import { createReplyDecoder, type DecoderInput } from './decode-reply.ts';
 import type { ModelBackend, PlannedTurn, TurnContext } from './model-backend.ts';
+import { oversizeOf } from './oversize.ts';
 import type { PolicyEngines } from './policy-engines.ts';
 import { deriveSeed, type SampledTurn, sampleTurn } from './sampling.ts';
 import { type ReplySink, replayTurn, startTurn } from './turn.ts';
@@ -56,6 +57,8 @@ export function createPolicyBackend(deps: PolicyBackendDeps, opened: OpenSession
     },
     restore: (turn) => ledger.add(turn),
     answered: (key) => ledger.answered(key),
+    oversizeOf: (conversation) =>
+      oversizeOf(conversation, async () => (await deps.policies.of(opened.policy)).contextLength.look()),
     countTokens: (conversation) => ledger.plan(conversation).prompt.length,
     plan(request): PlannedTurn {
       const { conversation } = request;

@@ -45,6 +45,8 @@ export function createUpstreamBackend(
     },
     restore: tree.add,
     answered: tree.answered,
+    // Nothing is rendered here, and the model's server judges the length.
+    oversizeOf: async () => null,
     countTokens() {
       throw new GatewayError('unsupported', `the tokens of a prompt for ${upstream.model} cannot be counted here`);
     },

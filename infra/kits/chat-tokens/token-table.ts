@@ -1,6 +1,7 @@
 import { Tokenizer } from '@huggingface/tokenizers';
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
+import { limitWords } from './long-words.ts';
 
 /** Converts text to ids and back, without adding special tokens: templates write all of them themselves. */
 export interface TokenTable {
@@ -22,6 +23,7 @@ const decoderOf = z.looseObject({ decoder: z.looseObject({ type: z.string() }).n
 export function createTokenTable(tokenizerJson: object, tokenizerConfig: object): TokenTable {
   const tokenizer = new Tokenizer(tokenizerJson, tokenizerConfig);
   rememberWords(tokenizer.pre_tokenizer);
+  if (tokenizer.model !== null) limitWords(tokenizer.model);
   const specialIds = new Set<number>();
   for (const [id, token] of tokenizer.get_added_tokens_decoder()) if (token.special) specialIds.add(id);
 

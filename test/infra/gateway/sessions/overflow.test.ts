@@ -58,3 +58,29 @@ describe('a conversation that became too long for the context', () => {
     assert.equal((await gateway.control.seal('a.1')).contextOverflow, true);
   });
 });
+
+describe('a conversation that is certainly too long for the context', () => {
+  it('is refused before it is encoded, also where its tokens are to be counted, and counts as too long', async () => {
+    const engine = createScriptedEngine({ script: () => ({ kind: 'say', ids: [65] }), contextLength: 200 });
+    await using gateway = await startTestGateway(engine);
+    const tokens = gateway.model.tokens as { encode(text: string): number[] };
+    const encode = tokens.encode.bind(tokens);
+    const encoded: number[] = [];
+    tokens.encode = (text) => {
+      encoded.push(text.length);
+      return encode(text);
+    };
+    const secret = await gateway.open('a.1');
+    const body = ask('y'.repeat(300_000));
+    const refused = await gateway.chat(secret, body);
+    assert.equal(refused.status, 400);
+    assert.match(refused.text, /maximum context length is 200 tokens/);
+    const counted = await gateway.post('/v1/messages/count_tokens', secret, { model: 'm', ...body });
+    assert.equal(counted.status, 400, counted.text);
+    assert.deepEqual(
+      encoded.filter((length) => length > 10_000),
+      [],
+    );
+    assert.equal((await gateway.control.seal('a.1')).contextOverflow, true);
+  });
+});
