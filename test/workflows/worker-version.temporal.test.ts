@@ -11,7 +11,7 @@ import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RegradeResult } from '../../workflows/contracts/regrade.ts';
 import type { RunStatus } from '../../workflows/contracts/run.ts';
 import type { SweepResult } from '../../workflows/contracts/sweep.ts';
-import { bundleChanged, windowsOf, withoutHeartbeats } from '../helpers/temporal/changed-workflows.ts';
+import { bundleChanged, findLostSoon, windowsOf } from '../helpers/temporal/changed-workflows.ts';
 import { type ScriptedWorkers, startScriptedWorkers } from '../helpers/temporal/scripted-activities.ts';
 import { startTestServer, type TestServer } from '../helpers/temporal/temporal.ts';
 import { until as untilWithin } from '../helpers/until.ts';
@@ -88,8 +88,8 @@ describe('a version of the control worker that is deployed while 100 rollouts of
         await agents.promise;
       },
     };
-    const patient = await bundleChanged('activity-options.ts', withoutHeartbeats);
-    const workflowBundle = await bundleChanged('sweep/windows.ts', windowsOf(50), patient);
+    const lost = await bundleChanged('activity-options.ts', findLostSoon);
+    const workflowBundle = await bundleChanged('sweep/windows.ts', windowsOf(50), lost);
     workers = await startScriptedWorkers(server, home, script, { workflowBundle, version: version('A') });
     await makeCurrent('A');
     // The model of an upstream keeps its version while the run trains its own.

@@ -37,3 +37,13 @@ export const shrinkWindows = windowsOf(2);
  */
 export const withoutHeartbeats = (module: string): string =>
   module.replaceAll(/heartbeatTimeout: '\d+s'/g, "heartbeatTimeout: '1h'");
+
+/**
+ * Changes activity-options.ts so that a stage begins again soon if a busy server noted its start and did not give it to the worker,
+ * which it does when the note takes a second.
+ */
+export const findLostSoon = (module: string): string =>
+  module
+    .replace("heartbeatTimeout: '4m'", "heartbeatTimeout: '30s'")
+    .replace(/(seal: \{\s+scheduleToStartTimeout: '5m',\s+startToCloseTimeout: )'2m'/, "$1'30s'")
+    .replaceAll("heartbeatTimeout: '15s'", "heartbeatTimeout: '30s'");
