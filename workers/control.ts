@@ -37,6 +37,12 @@ import { runWorkers } from './process.ts';
 import { createUpkeep, takeNamespace } from './upkeep.ts';
 import { versionOf } from './worker-version.ts';
 
+/**
+ * The number of workflow tasks at once. One thread takes turns at all of them, so that more would not be faster, and each would
+ * take longer: long replays (40 at once by the SDK's default) would miss their time limit together.
+ */
+const workflowTasksAtOnce = 10;
+
 /** Runs the control worker: all workflows and the light activities. */
 export function runControl(config: Config, signal: AbortSignal): Promise<void> {
   return runWorkers({ config, part: 'control' }, signal, async ({ client, connection, namespace, log }) => {
@@ -98,6 +104,7 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
         ...versionOf(config.deployment),
         activities,
         maxCachedWorkflows: cachedWorkflows(usableMemory()),
+        maxConcurrentWorkflowTaskExecutions: workflowTasksAtOnce,
       },
     ];
   });

@@ -189,6 +189,13 @@ function handleSignals(tally: SweepWindowsOptions['tally'], { pause, resume, arr
   setHandler(windowReportSignal, arrive, { description: 'sent by the windows of this sweep, not by hand' });
 }
 
+/**
+ * The time of a workflow task of a window. A replay takes seconds, since a window has hundreds of children, and many windows may
+ * be replayed at once, in one thread, when the agents of a large sweep end together. One that is late is replayed again from the
+ * start: with the ten seconds that are usual, twenty windows took the worker's whole time and got nowhere.
+ */
+const replayTime = '1m';
+
 function startWindow(
   input: SweepInput,
   window: Pick<SweepWindowRequest, 'plan' | 'window' | 'windows' | 'pausedBecause' | 'resumes'>,
@@ -201,6 +208,7 @@ function startWindow(
     parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
     cancellationType: 'WAIT_CANCELLATION_COMPLETED',
     workflowIdReusePolicy: 'REJECT_DUPLICATE',
+    workflowTaskTimeout: replayTime,
     staticSummary: `window ${window.window + 1} of ${window.windows}: ${input.concurrency} rollouts at once`,
   });
 }
