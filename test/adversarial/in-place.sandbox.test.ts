@@ -14,6 +14,7 @@ function inPlace(test: string, grading = ''): HarborTask {
       'instruction.md': 'Fix add.\n',
       'environment/workspace/sums.py': python.bug,
       'environment/workspace/golden.txt': 'golden\n',
+      'environment/workspace/cases.txt': 'case 1\ncase 2\ncase 3\ncase 4\ncase 5\ncase 6\ncase 7\ncase 8\n',
       'environment/workspace/.gitignore': '*.pyc\n',
       'tests/test.sh': `echo 0 >/logs/verifier/reward.txt\n${test}\n`,
     }),
@@ -67,6 +68,15 @@ describe("tests in the agent's own sandbox", () => {
     assert.equal((await pipeline.run({ ...task, gradedIn: 'fresh' }, { script })).reward, 0);
     const honest = await pipeline.runInPlace(task, { files: { 'sums.py': python.repair } });
     assert.equal(honest.reward, 1, honest.log);
+  });
+
+  it('see a protected file as the task has it, also if the change of it fits what it has become', async () => {
+    const task = inPlace(`grep -q mine cases.txt && ${reward}`, 'protected = ["cases.txt"]\n');
+    // The changed file still has the six lines that the diff expects before the change.
+    const script = "sed -i '5a mine\\ncase 3\\ncase 4\\ncase 5' cases.txt";
+    const { reward: got, verdict, log } = await pipeline.runInPlace(task, { script });
+    assert.equal(got, 0, log);
+    assert.deepEqual(verdict.restored, { count: 1, paths: ['cases.txt'] });
   });
 
   it('cannot be kept from a protected file by what the agent does to its directory', async () => {
