@@ -1,10 +1,9 @@
-import { posix } from 'node:path';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { pack } from 'tar-stream';
 import { firstOfEach } from '../../../workflows/algorithms/flags.ts';
 import type { Snapshot } from '../../../workflows/contracts/snapshot.ts';
-import { type CarriedEntry, isWithin, isWithinAny, ownPaths, type WrittenChanges } from '../../sandbox/changes.ts';
+import { type CarriedEntry, isWithin, type WrittenChanges } from '../../sandbox/changes.ts';
 import { collect } from '../../sandbox/files.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { addEntry } from '../../sandbox/tar-entries.ts';
@@ -15,10 +14,9 @@ import { retryLate } from '../late.ts';
 import { openSnapshot } from '../snapshot/archive.ts';
 import { requireEntrypoint, startEntrypoint } from '../workspace/entrypoint.ts';
 import { awaitHealthy } from '../workspace/health-check.ts';
+import { placeableAmong } from './placeable.ts';
 
 const setupMs = 300_000;
-/** The longest path that the kernel takes. */
-const longestPath = 4_096;
 const limits = { timeoutMs: 120_000, maxOutputBytes: 64 * 1024 } as const;
 
 export interface ArtifactsToJudge extends DiffToJudge {
@@ -99,9 +97,7 @@ async function readArtifacts({ added: roots, entries }: WrittenChanges) {
   const all: Artifact[] = [];
   for await (const { header, content } of entries) all.push({ header, bytes: await collect(Readable.from(content)) });
   const directories = new Set(all.flatMap(({ header }) => (header.type === 'directory' ? [header.path] : [])));
-  const links = new Set(all.flatMap(({ header }) => (header.type === 'symlink' ? [header.path] : [])));
-  // Nothing is written through a link.
-  const placeable = all.filter(({ header }) => isPlaceable(header, roots) && !isBelowAny(header.path, links));
+  const placeable = placeableAmong(all, roots);
   const isLink = ({ header }: Artifact): boolean => header.type === 'symlink';
   return { roots, directories, entries: [...placeable.filter((one) => !isLink(one)), ...placeable.filter(isLink)] };
 }
@@ -116,22 +112,6 @@ async function packed(entries: readonly Artifact[]): Promise<Buffer> {
   }
   tar.finalize();
   return all;
-}
-
-/** Whether a path is below one of these, of which there may be as many as artifacts. */
-function isBelowAny(path: string, directories: ReadonlySet<string>): boolean {
-  for (let at = path.lastIndexOf('/'); at > 0; at = path.lastIndexOf('/', at - 1)) {
-    if (directories.has(path.slice(0, at))) return true;
-  }
-  return false;
-}
-
-/** Whether an entry is put into the sandbox of the tests: an artifact, nothing of temper's own, and no link that leads elsewhere. */
-function isPlaceable({ path, type, target = '' }: CarriedEntry['header'], roots: readonly string[]): boolean {
-  if (path.length > longestPath || !isWithinAny(path, roots) || isWithinAny(path, ownPaths)) return false;
-  // A directory that the image has keeps its owner and mode.
-  if (type === 'directory') return !roots.includes(path);
-  return type !== 'symlink' || isWithinAny(posix.resolve(posix.dirname(path), target), roots);
 }
 
 const readable = (type: CarriedEntry['header']['type'], mode: number): number => {

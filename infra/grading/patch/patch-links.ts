@@ -33,11 +33,19 @@ export function escapes({ text, path, change, link }: PatchPart): boolean {
   if (!link || change === 'deleted') return false;
   const target = targetIn(text);
   if (path === null || target === null) return true;
+  const climbs = climbOf(target);
+  return target.startsWith('/') || climbs === null || climbs > path.split('/').length - 1;
+}
+
+/**
+ * Returns the number of directories that a target climbs at its beginning, where they are real ones. Null if it climbs later, too:
+ * earlier steps may lead through other links, so nothing but the kernel knows how far.
+ */
+export function climbOf(target: string): number | null {
   const steps = target.split('/').filter((step) => step !== '' && step !== '.');
-  const up = steps.findIndex((step) => step !== '..');
-  // `..` is allowed at the beginning only, where it climbs real directories: later steps may lead through other links.
-  const climbs = up === -1 ? steps.length : up;
-  return target.startsWith('/') || steps.slice(climbs).includes('..') || climbs > path.split('/').length - 1;
+  const down = steps.findIndex((step) => step !== '..');
+  const climbs = down === -1 ? steps.length : down;
+  return steps.slice(climbs).includes('..') ? null : climbs;
 }
 
 /** Returns the target of a link, which is the content of its only added line; null if the part looks different. */
