@@ -8,7 +8,12 @@ import { treeOf } from '../helpers/sandbox/workspaces.ts';
 import { createPipeline, type OpenProvider, type Pipeline, secret } from './pipeline.ts';
 
 /** A task whose tests get all that the agent changed. */
-export function carried(test: string, grading = '', agent = ''): HarborTask {
+export function carried(
+  test: string,
+  grading = '',
+  agent = '',
+  files: Readonly<Record<string, string>> = {},
+): HarborTask {
   const toml = `${agent}[environment]\ndocker_image = "temper-tasks:bookworm"\nstorage_mb = 256\n[grading]\nsandbox = "snapshot"\n${grading}`;
   return readHarborTask(
     treeOf({
@@ -20,6 +25,7 @@ export function carried(test: string, grading = '', agent = ''): HarborTask {
       'environment/workspace/golden.txt': 'golden\n',
       'environment/workspace/one/name': 'one\n',
       'environment/workspace/two/name': 'two\n',
+      ...files,
       'tests/test.sh': `echo 0 >/logs/verifier/reward.txt\n${test}\n`,
     }),
   );
@@ -62,6 +68,30 @@ ${reward}`;
       assert.equal(got, 1, log);
       assert.equal(verdict.exposure, 'snapshot');
       assert.deepEqual(verdict.restored, { count: 1, paths: ['golden.txt'] });
+    });
+
+    it('see no file of the agent in a protected directory, whatever leads there, and none of its modes changed by that', async () => {
+      const files = {
+        'environment/workspace/golden/a': 'golden\n',
+        'environment/workspace/golden/shut/b': 'golden\n',
+        'environment/workspace/silver/a': 'silver\n',
+        'environment/workspace/deep/golden/a': 'deep\n',
+        'environment/workspace/part/a.txt': 'part\n',
+      };
+      const grading = 'protected = ["golden/", "silver/", "deep/golden/", "part/*.txt", "bronze/"]\n';
+      const script = `mv golden g2; echo mine >g2/extra; echo mine >g2/a; chmod 500 g2/shut; ln -s g2 golden; ln -s g2 bronze
+rm -r silver; ln -s golden silver
+mv deep d2; echo mine >d2/golden/extra; ln -s d2 deep
+mv part p2; echo mine >p2/a.txt; ln -s p2 part
+echo read-only >sealed; chmod 444 sealed; mkdir closed; echo in >closed/in; chmod 555 closed`;
+      const test = `set -ex
+[ "$(find golden silver deep part bronze -type f 2>/dev/null | sort | xargs)" = "deep/golden/a golden/a golden/shut/b part/a.txt silver/a" ]
+[ "$(cat golden/a golden/shut/b silver/a deep/golden/a part/a.txt | xargs)" = "golden golden silver deep part" ]
+for one in golden silver deep part bronze; do [ ! -L $one ]; done; [ "$(cat g2/extra)" = mine ]
+[ "$(stat -c %a sealed closed | xargs)" = "444 555" ]
+${reward}`;
+      const { reward: got, log } = await pipeline.runSnapshot(carried(test, grading, '', files), { script });
+      assert.equal(got, 1, log);
     });
 
     it('hold no secret of the session, in whatever form it was left', async () => {

@@ -23,8 +23,11 @@ export function filterPatch(
 ): FilteredPatch {
   const isProtected = matcher(patterns);
   const parts = patchParts(patch);
-  const ofTask = parts.filter(({ names }) => names.some(isProtected));
-  const others = parts.filter(({ names }) => !names.some(isProtected));
+  // A link may stand for a directory, whose files would be protected.
+  const isOfTask = ({ names, link }: PatchPart): boolean =>
+    names.some((name) => isProtected(name) || (link && isProtected(`${name}/`)));
+  const ofTask = parts.filter(isOfTask);
+  const others = parts.filter((part) => !isOfTask(part));
   const sectioned = mergeSections ? others.filter(({ names }) => names.some(isSectioned)) : [];
   const unmergeable = unmergeableFiles(sectioned, others);
   const restored = [...ofTask, ...sectioned.filter(({ names }) => names.some((name) => unmergeable.has(name)))];

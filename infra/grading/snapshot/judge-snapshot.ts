@@ -1,17 +1,18 @@
 import { firstOfEach } from '../../../workflows/algorithms/flags.ts';
 import type { Snapshot } from '../../../workflows/contracts/snapshot.ts';
 import { blamingBrokenPrograms } from '../../sandbox/broken-programs.ts';
-import type { WrittenChanges } from '../../sandbox/changes.ts';
+import { type CarriedHeader, isWithin, type WrittenChanges } from '../../sandbox/changes.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { drain } from '../../sandbox/tar-entries.ts';
 import type { Store } from '../../store/store.ts';
 import { type DiffToJudge, runTests } from '../judge-diff.ts';
 import { type Judged, judgeRefused, judgeRun } from '../judged.ts';
+import { directoriesAbove } from '../patch/patch-parts.ts';
 import { filterPatch } from '../protection/filter-patch.ts';
 import { matcher } from '../protection/patterns.ts';
 import { ownModules } from '../protection/restore-protected.ts';
 import { openSnapshot } from './archive.ts';
-import { readProtected, writeProtected } from './protected-files.ts';
+import { type ProtectedFiles, readProtected, writeProtected } from './protected-files.ts';
 
 export interface SnapshotToJudge extends DiffToJudge {
   readonly snapshot: Snapshot;
@@ -40,8 +41,8 @@ export async function judgeSnapshot(
   const originals = await readProtected(sandbox, { workdir, patterns }, signal);
   const changes = await openSnapshot(store, snapshot);
   const refusal =
-    (await write(sandbox, withoutProtected(changes, { workdir, patterns }), signal)) ??
-    (await writeProtected(sandbox, { workdir, files: originals, attempt }, signal));
+    (await write(sandbox, withoutProtected(changes, originals, { workdir, patterns }), signal)) ??
+    (await writeProtected(sandbox, { files: originals, attempt }, signal));
   if (refusal !== null) {
     return judgeRefused(store, `the snapshot could not be carried into a fresh sandbox: ${refusal}`, toJudge);
   }
@@ -66,15 +67,28 @@ interface Protected {
   readonly patterns: readonly string[];
 }
 
-function withoutProtected(changes: WrittenChanges, { workdir, patterns }: Protected): WrittenChanges {
+/**
+ * Leaves out changes of protected files, and whatever would take the place of a directory above them, such as a link to a
+ * directory with other files.
+ */
+function withoutProtected(
+  changes: WrittenChanges,
+  { workdir: real, names }: ProtectedFiles,
+  { workdir, patterns }: Protected,
+): WrittenChanges {
   if (patterns.length === 0) return changes;
   const isProtected = matcher(patterns);
-  const inside = `${workdir}/`;
+  const directories = new Set(names.flatMap(directoriesAbove));
+  const inside = `${real}/`;
+  const isOfTask = ({ path, type }: CarriedHeader): boolean => {
+    if (type === 'directory') return false;
+    if (!path.startsWith(inside)) return isWithin(real, path) || isWithin(workdir, path);
+    const name = Buffer.from(path.slice(inside.length)).toString('latin1');
+    return isProtected(name) || directories.has(name) || (type === 'symlink' && isProtected(`${name}/`));
+  };
   const entries = async function* (): WrittenChanges['entries'] {
     for await (const entry of changes.entries) {
-      const { path, type } = entry.header;
-      const name = path.startsWith(inside) ? Buffer.from(path.slice(inside.length)).toString('latin1') : null;
-      if (name !== null && type !== 'directory' && isProtected(name)) await drain(entry.content);
+      if (isOfTask(entry.header)) await drain(entry.content);
       else yield entry;
     }
   };

@@ -137,6 +137,17 @@ describe('a patch without changes to protected files', () => {
     });
   });
 
+  it('has no link that stands for a directory of protected files', () => {
+    const link =
+      'new file mode 120000\nindex 0..1\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\n';
+    const links = ['evil.egg-info', 'a/tests', 'latest'].map((name) => part(name, link));
+    assert.deepEqual(left([...links, part('other.egg-info', added)]), {
+      names: ['latest', 'other.egg-info'],
+      restored: ['evil.egg-info', 'a/tests'],
+      sectioned: [],
+    });
+  });
+
   it('names files to merge, and leaves out those that cannot be merged', () => {
     const link =
       'new file mode 120000\nindex 0..1\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\n';
