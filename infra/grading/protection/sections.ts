@@ -23,8 +23,8 @@ type Table = Readonly<Record<string, unknown>>;
 type KeyPath = readonly [string] | readonly [string, string | RegExp];
 
 /**
- * Merges files of objects. An edit that changes nothing at these paths is kept to the byte; one that cannot be parsed is
- * undone as a whole.
+ * Merges files of objects. An edit that changes nothing at these paths is kept to the byte; one that cannot be parsed, compared or
+ * written, because it is nested too deeply, is undone as a whole.
  */
 function mergeObjects(
   read: (text: string) => Table | null,
@@ -37,10 +37,14 @@ function mergeObjects(
     if (before === null) return now;
     const after = now === null ? {} : read(now);
     if (after === null) return base;
-    const kept = pick(before, paths);
-    if (JSON.stringify(kept) === JSON.stringify(pick(after, paths))) return now;
-    const merged = join(omit(after, paths), kept);
-    return now === null && Object.keys(merged).length === 0 ? null : write(merged);
+    try {
+      const kept = pick(before, paths);
+      if (JSON.stringify(kept) === JSON.stringify(pick(after, paths))) return now;
+      const merged = join(omit(after, paths), kept);
+      return now === null && Object.keys(merged).length === 0 ? null : write(merged);
+    } catch {
+      return base;
+    }
   };
 }
 

@@ -241,6 +241,23 @@ describe('the part of a file that is about tests', () => {
     assert.deepEqual(JSON.parse(merge('package.json', `\uFEFF${base}`, evil) ?? '').scripts, { test: 'jest' });
   });
 
+  it('comes with the whole file from the base commit if the new file is nested too deeply', () => {
+    const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
+    const scripts = '{"scripts":{"test":"jest"}}';
+    assert.equal(merge('package.json', scripts, `{"jest":${deep}}`), scripts);
+    assert.equal(merge('package.json', scripts, `{"x":${deep},"scripts":{"test":"true"}}`), scripts);
+    assert.equal(merge('package.json', null, `{"jest":${deep}}`), null);
+    const settings = '[tool.pytest.ini_options]\naddopts = "-q"\n';
+    for (const depth of [1_100, 200_000]) {
+      const table = `[${'a.'.repeat(depth)}a]\n`;
+      assert.equal(
+        merge('pyproject.toml', settings, `${table}[tool.pytest.ini_options]\naddopts = "-p x"\n`),
+        settings,
+      );
+      assert.equal(merge('pyproject.toml', settings, `[tool.pytest.${'a.'.repeat(depth)}a]\n`), settings);
+    }
+  });
+
   it('consists of sections in setup.cfg', () => {
     const base = '[metadata]\nname = x\n\n[tool:pytest]\naddopts = -q\n';
     const now =
