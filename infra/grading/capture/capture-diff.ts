@@ -21,8 +21,11 @@ const maxContentBytes = 128 * 1024 * 1024;
 /** Limit of the names of all files, including ignored ones. */
 const maxListBytes = 64 * 1024 * 1024;
 
-/** Makes the workspace $1 readable again. Runs as the agent, which may have made it unreadable for the grader. */
-const readableScript = 'chmod u+rwx,go+rx "$1"; chmod -R u+rwX,go+rX "$1" 2>/dev/null; true';
+/**
+ * Makes the workspace $1 readable again. Runs as the agent, which may have made it unreadable for the grader. The files stay so,
+ * because tests run as the grader, too; what is readable keeps its mode.
+ */
+const readableScript = 'chmod a+rx "$1"; chmod -R a+rX "$1" 2>/dev/null; true';
 /** The exit code if the changed files are above the limit. */
 const tooMuch = 78;
 /** The exit code if the files have to be listed first. */

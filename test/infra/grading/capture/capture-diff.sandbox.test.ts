@@ -117,6 +117,27 @@ describe('a captured diff', { concurrency: 2 }, () => {
     });
   }
 
+  it('changes no mode but that of files which it could not read, and keeps those unwritable', async () => {
+    const sandbox = await maker.make();
+    const workdir = '/workspace';
+    const task = workspaceTask(treeOf(base));
+    const { baseCommit } = await prepareWorkspace(sandbox, task, { workdir, keep: true }, signal);
+    const run = async (script: string): Promise<string> => {
+      const limits = { timeoutMs: 60_000, maxOutputBytes: 1000, env: {} };
+      const done = await sandbox.exec({ ...limits, account: 'agent', argv: ['bash', '-c', script] }, signal);
+      assert.equal(done.exitCode, 0, String(done.stderr));
+      return String(done.stdout);
+    };
+    await run('echo 1 >shut; chmod 0 shut; echo 2 >sealed; chmod 444 sealed; mkdir -m 555 closed; chmod 755 a');
+    await captureDiff(
+      sandbox,
+      createFileStore(join(root, 'store')),
+      { workdir, baseCommit, stalledBefore: false },
+      signal,
+    );
+    assert.equal(await run('stat -c "%a %n" shut sealed closed a'), '444 shut\n444 sealed\n555 closed\n755 a\n');
+  });
+
   it('contains an edit of the same length in the second in which its file was written', async () => {
     const store = createFileStore(join(root, 'store'));
     const workdir = '/workspace';
