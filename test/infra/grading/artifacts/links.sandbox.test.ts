@@ -89,6 +89,7 @@ describe('an artifact that is a link', () => {
         path: null,
         subject: 'none',
         attempt: 1,
+        onSetUp: () => undefined,
       };
       const { verdict } = await judgeArtifacts(fresh, store, work, signal);
       const log = String(await store.get(verdict.log.digest));
