@@ -86,6 +86,8 @@ describe('a cancel that is lost', () => {
   it('is repeated at ever longer intervals, which keeps histories short', limits, async () => {
     await using stack = await stackOf(await bundleChanged('activity-options.ts', shortIntervals));
     const { promise: untilEvaluated, resolve: letGo } = Promise.withResolvers<void>();
+    using ending = new DisposableStack();
+    ending.defer(letGo);
     let evaluating = 0;
     // Evaluations are in progress, and do not observe their cancel.
     const evaluate = (): Promise<void> => {
