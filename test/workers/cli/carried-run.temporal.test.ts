@@ -6,6 +6,8 @@ import { cliOn } from '../../helpers/cli.ts';
 import { type ScriptedStack, startScriptedStack } from '../../helpers/temporal/scripted-stack.ts';
 import { until } from '../../helpers/until.ts';
 
+type ListedRun = Readonly<Record<'status' | 'startedAt', string>>;
+
 describe('the commands on a run that has continued as new', () => {
   let stack: ScriptedStack;
 
@@ -28,10 +30,14 @@ describe('the commands on a run that has continued as new', () => {
     assert.equal(seconds.length, 4, shown.stderr);
     assert.ok(Math.min(...seconds) >= 0, shown.stdout);
     // The list lags behind the history.
-    await until(async () => {
+    const listed = await until(async () => {
       const { runs } = JSON.parse((await temper.run('status', '--json')).stdout);
-      const listed = runs.find((run: { readonly status: string }) => run.status === 'completed');
-      return listed?.startedAt === new Date(startedAt).toISOString();
+      return runs.some(({ status }: ListedRun) => status === 'completed') ? runs : null;
     });
+    const once = { status: 'completed', startedAt: new Date(startedAt).toISOString() };
+    assert.deepEqual(
+      listed.map(({ status, startedAt }: ListedRun) => ({ status, startedAt })),
+      [once],
+    );
   });
 });

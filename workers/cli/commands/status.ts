@@ -65,7 +65,8 @@ async function status(options: StatusOptions): Promise<void> {
     const shareOf = await readShares(client);
     const runs = await list(
       client,
-      'WorkflowType IN ("trainingRun", "evaluationSweep", "regrade")',
+      // The executions before the last one are the same run.
+      'WorkflowType IN ("trainingRun", "evaluationSweep", "regrade") AND ExecutionStatus != "ContinuedAsNew"',
       options.limit,
       async (info) => runRow(info, await shareOf(info)),
     );
