@@ -50,19 +50,23 @@ const reported = z.object({
 
 /**
  * Runs the files under node's test runner: those that need something, the large ones one by one beside the others; then
- * those that need nothing; then those that need the machine for themselves. The output passes through. Returns undefined
- * when the runner itself died, or when there is no file.
+ * those that need nothing, beside those of Docker Compose, whose image is made of a build of the checkout, as is the package of
+ * an earlier test; then those that need the machine for themselves. The output passes through. Returns undefined when the
+ * runner itself died, or when there is no file.
  */
 export async function runNodeTests(run: TestRun): Promise<TestCounts | undefined> {
   const all = run.files.map((file) => ({ file, needs: needsOf(file) }));
   const lanes = Object.groupBy(all, ({ needs }) => laneOf(needs));
-  const { large = [], alone = [], plain = [], others = [] } = lanes;
+  const { large = [], compose = [], alone = [], plain = [], others = [] } = lanes;
   const phases = [
     [
       { title: 'large tests', files: filesOf(large.toSorted(byPlace)), concurrency: 1 },
       { title: 'tests', files: spread(others), concurrency: run.concurrency },
     ],
-    [{ title: 'plain tests', files: filesOf(plain), concurrency: run.concurrency, together: true }],
+    [
+      { title: 'tests of Docker Compose', files: filesOf(compose), concurrency: 1 },
+      { title: 'plain tests', files: filesOf(plain), concurrency: run.concurrency, together: true },
+    ],
     [{ title: 'tests alone', files: filesOf(alone), concurrency: 1 }],
   ];
   let total: TestCounts | undefined;
@@ -117,8 +121,9 @@ const placeOf = ({ needs }: FileWithNeeds): number =>
 
 const filesOf = (files: readonly FileWithNeeds[]): string[] => files.map(({ file }) => file);
 
-function laneOf(needs: readonly string[]): 'large' | 'alone' | 'plain' | 'others' {
-  if (['kubernetes', 'machines', 'compose'].some((word) => needs.includes(word))) return 'large';
+function laneOf(needs: readonly string[]): 'large' | 'compose' | 'alone' | 'plain' | 'others' {
+  if (needs.includes('kubernetes') || needs.includes('machines')) return 'large';
+  if (needs.includes('compose')) return 'compose';
   if (needs.includes('alone')) return 'alone';
   return needs.length === 0 ? 'plain' : 'others';
 }
