@@ -40,10 +40,11 @@ export const withoutHeartbeats = (module: string): string =>
 
 /**
  * Changes activity-options.ts so that a stage begins again soon if a busy server noted its start and did not give it to the worker,
- * which it does when the note takes a second.
+ * which it does when the note takes a second. Evaluations have longer, since scripted ones send no heartbeats.
  */
 export const findLostSoon = (module: string): string =>
   module
     .replace("heartbeatTimeout: '4m'", "heartbeatTimeout: '30s'")
     .replace(/(seal: \{\s+scheduleToStartTimeout: '5m',\s+startToCloseTimeout: )'2m'/, "$1'30s'")
+    .replace(/(evaluate: \{\s+heartbeatTimeout: )'15s'/, "$1'5m'")
     .replaceAll("heartbeatTimeout: '15s'", "heartbeatTimeout: '30s'");

@@ -188,22 +188,22 @@ export async function startScriptedWorkers(
     },
   };
   const evaluation: EvaluationActivities = {
-    evaluate: () =>
-      atBoundary(async () => {
-        await script.evaluate?.(caller());
-        const flags = (script.flags?.(caller()) ?? []).map((trick) => ({ trick, evidence: 'scripted' }));
-        return {
-          kind: 'graded',
-          value: script.reward(caller()),
-          exitCode: 0,
-          passed: 0,
-          failed: 0,
-          log: blob,
-          subject: '',
-          grader: 'scripted',
-          flags,
-        };
-      }),
+    evaluate: async () => {
+      await script.evaluate?.(caller());
+      const value = script.reward(caller());
+      const flags = (script.flags?.(caller()) ?? []).map((trick) => ({ trick, evidence: 'scripted' }));
+      return {
+        kind: 'graded',
+        value,
+        exitCode: 0,
+        passed: 0,
+        failed: 0,
+        log: blob,
+        subject: '',
+        grader: 'scripted',
+        flags,
+      };
+    },
   };
   const trainer: TrainerActivities = {
     prepareTrainer: async () => {
