@@ -102,11 +102,11 @@ class DiedTooEarly extends Error {}
 async function untilReady(options: SpawnedPart, running: RunningPart, signal: AbortSignal): Promise<void> {
   const done = new AbortController();
   const limit = AbortSignal.any([signal, done.signal, AbortSignal.timeout(options.readyTimeoutMs)]);
+  limit.throwIfAborted();
   const death = running.exited.then((exit) => {
     throw new DiedTooEarly(exit);
   });
   // Not all waits notice the limit: the SDK opens a connection to its end.
-  limit.throwIfAborted();
   const over = once(limit, 'abort').then(() => limit.throwIfAborted());
   try {
     await Promise.race([options.untilReady(running.pid, limit), death, over]);

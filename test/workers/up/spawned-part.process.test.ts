@@ -37,4 +37,11 @@ describe('a part of the stack that does not become ready in time', () => {
     const part = partThat(() => new Promise(() => {}));
     await assert.rejects(part.start(AbortSignal.timeout(60_000)), { message });
   });
+
+  it('is ended, also if the stack is stopped before the look at it begins', async () => {
+    const part = partThat(() => new Promise(() => {}));
+    // An end of the process that no one waits for would end this one.
+    await assert.rejects(part.start(AbortSignal.abort(new Error('stopped'))), { message: 'stopped' });
+    await pause(200);
+  });
 });
