@@ -152,7 +152,7 @@ function createRemovals(now: () => number) {
       const listing = { beganAtMs: now() };
       listings.add(listing);
       return {
-        /** Whether the sandbox of a session is in the list although it was removed. */
+        /** Whether the list may still name the sandbox of a session that was removed. */
         lags: (session: string): boolean =>
           (removedAtMs.get(session) ?? Number.NEGATIVE_INFINITY) >= listing.beganAtMs - listLagMs,
         end: () => void listings.delete(listing),

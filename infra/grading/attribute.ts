@@ -101,7 +101,7 @@ async function withoutWork({ store }: EvaluationHost, { snapshot: _, ...input }:
   return { ...input, files: input.ownFiles, diff: await emptyDiff(store, input.diff.baseCommit) };
 }
 
-/** Whether an evaluation was already one without any work, which no one can say of one in the agent's own sandbox. */
+/** Whether an evaluation had no work of an agent. One in the agent's own sandbox never counts as such. */
 const isWithoutWork = ({ files, ownFiles, diff, snapshot }: Evaluation, without: Evaluation): boolean =>
   files.gradedIn !== 'same' &&
   files.tests === ownFiles.tests &&

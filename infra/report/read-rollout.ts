@@ -34,7 +34,7 @@ export async function readRollout(
 /** The most characters of an agent's log that are shown: its last lines say why it crashed, and which commands failed after it. */
 const shownOfLog = 4000;
 
-/** Reads the ends of the agents' logs that say of something that it failed, one for each step; null if there is none. */
+/** Reads the end of the agent's log of each step in which something failed; null if nothing did. */
 async function readLogEnds(store: Store, { stop, agentLog, steps = [] }: RolloutResult): Promise<string | null> {
   const inSteps = steps.map((step) => ({ ...step, title: `step ${step.name}:\n` }));
   // A step whose evaluation failed has no row.
@@ -47,7 +47,7 @@ async function readLogEnds(store: Store, { stop, agentLog, steps = [] }: Rollout
   return ends.length === 0 ? null : ends.join('\n');
 }
 
-/** Returns the end of an agent's log; null for one that says of nothing that it failed. */
+/** Returns the end of an agent's log; null if the log reports no failure. */
 function endOf(log: string, stop: RolloutResult['stop']): string | null {
   const end = log.length > shownOfLog ? `…${log.slice(-shownOfLog)}` : log;
   return stop === 'crashed' || end.includes(`\n${uncollected}: `) ? end : null;

@@ -8,7 +8,7 @@ export interface ExitRecord {
   readonly limit?: LimitHit;
 }
 
-/** Whether a text names a limit. */
+/** Whether a text is the name of a limit that a process can exceed. */
 export const isLimit = (text: string | undefined): text is LimitHit =>
   text === 'memory' || text === 'pids' || text === 'disk' || text === 'time';
 

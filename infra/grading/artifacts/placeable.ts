@@ -36,7 +36,7 @@ function staysInside(path: string, target: string, roots: readonly string[]): bo
   return isWithinAny(end, roots) && !isWithinAny(end, ownPaths) && !isAboveAny(end, ownPaths);
 }
 
-/** Whether a path is below one of these, of which there may be as many as artifacts. */
+/** Whether a path is below one of these directories. The cost does not grow with their number. */
 function isBelowAny(path: string, directories: ReadonlySet<string>): boolean {
   for (let at = path.lastIndexOf('/'); at > 0; at = path.lastIndexOf('/', at - 1)) {
     if (directories.has(path.slice(0, at))) return true;

@@ -24,7 +24,7 @@ export interface ExecOptions {
 /** The end of a command. */
 export interface ExecEnd {
   readonly exitCode: number;
-  /** Whether the command had a process. The daemon gives one that had none an exit code, too, and its reason as output. */
+  /** Whether the command had a process. Without one the daemon reports an exit code, too, and its reason as output. */
   readonly hasRun: boolean;
 }
 
