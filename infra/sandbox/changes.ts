@@ -16,6 +16,8 @@ export interface CarriedHeader {
   /** The target: of a symlink as it is written, of a hard link an absolute path. */
   readonly target?: string;
   readonly size: number;
+  /** Set on the way into a sandbox if the grader gets the agent's file. */
+  readonly toGrader?: true;
 }
 
 export interface CarriedEntry {

@@ -55,7 +55,7 @@ setsid sleep 4321 </dev/null >/dev/null 2>&1 & disown`,
       };
       const test = `set -ex
 [ "$(ls /workspace | xargs)" = "golden.txt kept.txt made one two" ]; [ "$(cat /workspace/made/deep/new.txt)" = new ]; [ "$(cat /workspace/golden.txt)" = golden ]
-[ "$(stat -c %a:%U /tmp/out/a)" = 600:agent ]; [ /tmp/out/a -ef /tmp/out/hard ]; [ "$(readlink /tmp/out/soft)" = a ]
+[ "$(stat -c %a /tmp/out/a)" = 600 ]; [ "$(cat /tmp/out/a)" = data ]; [ /tmp/out/a -ef /tmp/out/hard ]; [ "$(readlink /tmp/out/soft)" = a ]
 [ -e "/tmp/out/$(printf '\\303\\251')" ]; [ "$(cat /tmp/many20)" = 20 ]; [ "$(stat -c %a /tmp)" = 1777 ]
 [ "$(/home/agent/.local/bin/tool)" = tool ]; [ "$(stat -c %U /workspace /home/agent | sort -u)" = agent ]
 ! pgrep -x -f "sleep 4321" >/dev/null; [ ! -e /root/base.git ]; [ "$(ls /logs/verifier)" = reward.txt ]
@@ -68,6 +68,23 @@ ${reward}`;
       assert.equal(got, 1, log);
       assert.equal(verdict.exposure, 'snapshot');
       assert.deepEqual(verdict.restored, { count: 1, paths: ['golden.txt'] });
+    });
+
+    it('can read what the agent keeps to itself, and see its modes', async () => {
+      const files = { 'environment/workspace/golden/a': 'golden\n' };
+      const script = `umask 077; mkdir -p keys/inner ~/.ssh golden/mine; echo key >keys/inner/key; echo own >'its own'; echo user >~/.ssh/user
+echo tool >tool; chmod 4750 tool; echo open >open; chmod 644 open; echo write >sealed; chmod 200 sealed; mkdir shut; echo in >shut/in; chmod 000 shut
+echo mine >golden/a; echo mine >golden/mine/b; chmod 700 . golden
+mkdir -p ~/shut/in; echo user >~/shut/in/key; chmod 600 ~/shut/in`;
+      const test = `set -ex; cd /workspace
+[ "$(stat -c %a keys keys/inner keys/inner/key 'its own' /home/agent/.ssh tool open | xargs)" = "700 700 600 600 700 750 644" ]
+[ "$(cat keys/inner/key 'its own' /home/agent/.ssh/user tool open golden/a shut/in sealed | xargs)" = "key own user tool open golden in write" ]
+[ "$(stat -c %U . golden open | sort -u)" = agent ]; [ "$(find golden -type f)" = golden/a ]
+${reward}`;
+      const { reward: got, log } = await pipeline.runSnapshot(carried(test, 'protected = ["golden/"]\n', '', files), {
+        script,
+      });
+      assert.equal(got, 1, log);
     });
 
     it('see no file of the agent in a protected directory, whatever leads there, and none of its modes changed by that', async () => {

@@ -8,6 +8,7 @@ import { withoutEscapingLinks } from '../patch/patch-links.ts';
 import { gitPrelude } from '../plain-git.ts';
 import { keptBase, keptTree } from '../workspace/kept-base.ts';
 import { isUnreadable, listFiles, listScript, type RunScript, stdinOf, unreadable } from './changed-files.ts';
+import { openWorkdir } from './open-workdir.ts';
 
 /**
  * Limit of one capture; the stage has time for two. A capture that takes longer twice was made slow by the agent, since the
@@ -21,11 +22,6 @@ const maxContentBytes = 128 * 1024 * 1024;
 /** Limit of the names of all files, including ignored ones. */
 const maxListBytes = 64 * 1024 * 1024;
 
-/**
- * Makes the workspace $1 readable again. Runs as the agent, which may have made it unreadable for the grader. The files stay so,
- * because tests run as the grader, too; what is readable keeps its mode.
- */
-const readableScript = 'chmod a+rx "$1"; chmod -R a+rX "$1" 2>/dev/null; true';
 /** The exit code if the changed files are above the limit. */
 const tooMuch = 78;
 /** The exit code if the files have to be listed first. */
@@ -125,17 +121,7 @@ export async function captureDiff(
     );
   let taken = await compare(run, workdir);
   if (taken === 'unreadable') {
-    await sandbox.exec(
-      {
-        account: 'agent',
-        cwd: '/',
-        env: {},
-        argv: ['sh', '-c', readableScript, 'sh', workdir],
-        timeoutMs: timeLeftMs(),
-        maxOutputBytes: 1024,
-      },
-      signal,
-    );
+    await openWorkdir(sandbox, { workdir, timeLeftMs }, signal);
     taken = await compare(run, workdir);
   }
   // An unreadable change cannot be judged, and only the agent can have caused it.

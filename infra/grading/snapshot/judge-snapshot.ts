@@ -12,6 +12,7 @@ import { filterPatch } from '../protection/filter-patch.ts';
 import { matcher } from '../protection/patterns.ts';
 import { ownModules } from '../protection/restore-protected.ts';
 import { openSnapshot } from './archive.ts';
+import { givenToGrader } from './give-to-grader.ts';
 import { type ProtectedFiles, readProtected, writeProtected } from './protected-files.ts';
 
 export interface SnapshotToJudge extends DiffToJudge {
@@ -41,7 +42,7 @@ export async function judgeSnapshot(
   const originals = await readProtected(sandbox, { workdir, patterns }, signal);
   const changes = await openSnapshot(store, snapshot);
   const refusal =
-    (await write(sandbox, withoutProtected(changes, originals, { workdir, patterns }), signal)) ??
+    (await write(sandbox, toWrite(sandbox, changes, originals, { workdir, patterns }), signal)) ??
     (await writeProtected(sandbox, { files: originals, attempt }, signal));
   if (refusal !== null) {
     return judgeRefused(store, `the snapshot could not be carried into a fresh sandbox: ${refusal}`, toJudge);
@@ -60,6 +61,20 @@ const tooLarge = (above: number): string =>
 async function write(sandbox: Sandbox, changes: WrittenChanges, signal: AbortSignal): Promise<string | null> {
   if (sandbox.changes === undefined) throw new Error(`expected a sandbox that takes changes, got ${sandbox.kind}`);
   return sandbox.changes.write(changes, signal);
+}
+
+/** Returns the changes that the tests get: without those of protected files, and readable for an account without capabilities. */
+function toWrite(
+  { twoUids }: Sandbox,
+  changes: WrittenChanges,
+  originals: ProtectedFiles,
+  of: Protected,
+): WrittenChanges {
+  const free = withoutProtected(changes, originals, of);
+  if (!twoUids) return free;
+  const { workdir, names } = originals;
+  const protectedPaths = names.map((name) => `${workdir}/${Buffer.from(name, 'latin1').toString('utf8')}`);
+  return givenToGrader(free, { workdir, protectedPaths });
 }
 
 interface Protected {

@@ -7,6 +7,7 @@ import { type CarriedEntry, mostCarriedFiles, type ReadChanges } from '../../san
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { addEntry } from '../../sandbox/tar-entries.ts';
 import type { Store } from '../../store/store.ts';
+import { openedMode, readClosedModes } from '../capture/open-workdir.ts';
 import { archiveHeader, contentsName } from './archive.ts';
 import { createScrubber, type Scrubber } from './scrub.ts';
 
@@ -34,7 +35,27 @@ export async function keepSnapshot(
 ): Promise<Snapshot> {
   const { kind, changes } = sandbox;
   if (changes === undefined) throw new Error(`expected sandboxes whose changes can be carried, got ${kind}`);
-  return keepChanges({ kind, read: await changes.read(leftOut, signal) }, store, { secret, mostBytes }, signal);
+  const closed = await readClosedModes(sandbox, signal);
+  const read = await changes.read(leftOut, signal);
+  return keepChanges({ kind, read: withClosedModes(read, closed) }, store, { secret, mostBytes }, signal);
+}
+
+/** Gives files that the capture of the diff has opened the modes that the agent gave them. One whose mode differs since then keeps it. */
+function withClosedModes(read: ReadChanges, closed: ReadonlyMap<string, number>): ReadChanges {
+  if (closed.size === 0) return read;
+  return {
+    ...read,
+    async *entries() {
+      for await (const { header, content } of read.entries()) {
+        const mode = closed.get(header.path);
+        const isOpened =
+          mode !== undefined &&
+          (header.type === 'file' || header.type === 'directory') &&
+          header.mode === openedMode(mode, header.type);
+        yield { header: isOpened ? { ...header, mode } : header, content };
+      }
+    },
+  };
 }
 
 interface Read {

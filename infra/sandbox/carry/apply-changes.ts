@@ -190,13 +190,13 @@ const isOwn = ({ all }: CarryScope, { uid }: CarriedHeader): boolean => all === 
 
 /** Gives a file to its owner, which only root can do. */
 function owned(
-  { uid }: CarryScope,
-  header: Pick<CarriedHeader, 'uid' | 'gid'>,
+  { uid, grader = uid }: CarryScope,
+  header: Pick<CarriedHeader, 'uid' | 'gid' | 'toGrader'>,
   give: (uid: number, gid: number) => void,
 ): void {
   if (process.getuid?.() !== 0) return;
   const idOf = (id: CarriedHeader['uid']): number => (id === 'agent' ? uid : id);
-  give(idOf(header.uid), idOf(header.gid));
+  give(header.toGrader ? grader : idOf(header.uid), idOf(header.gid));
 }
 
 function tryOwn(change: () => void): void {

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { lchownSync, lstatSync, readFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { CarriedEntry } from '../changes.ts';
@@ -6,15 +6,15 @@ import { applyChanges } from './apply-changes.ts';
 import { packBaseline, unpackBaseline } from './baseline.ts';
 import { findChanges, noteFiles, startsOf } from './find-changes.ts';
 import { type EntryFrame, encodeChanges, type FirstFrame, headerOf, readFrames } from './frames.ts';
-import type { CarryScope } from './scan.ts';
+import { type CarryScope, reach } from './scan.ts';
 
-// Runs in a Pod as the agent, whose rights bound what it reads and writes, from its text.
+// Runs in a Pod from its text: as the agent, whose rights bound what it reads and writes, or as the grader to get files of the agent.
 //
 //     inside <JSON of InsideRequest>
 
-/** The work of one process: its input and output are the baseline, packed, or frames of changes. */
+/** The work of one process: its input and output are the baseline, packed, or frames of changes; that of `give` are paths as JSON. */
 export interface InsideRequest {
-  readonly do: 'note' | 'read' | 'write';
+  readonly do: 'note' | 'read' | 'write' | 'give';
   readonly scope: CarryScope;
   readonly mostFiles: number;
 }
@@ -65,6 +65,19 @@ async function write(): Promise<void> {
   await send([Buffer.from(JSON.stringify(result))]);
 }
 
+/** Gives the grader files of the agent, each directory before what is in it, which only the new owner may then enter. */
+async function give(): Promise<void> {
+  const pieces: Buffer[] = [];
+  for await (const piece of process.stdin) pieces.push(piece);
+  const paths: readonly string[] = JSON.parse(Buffer.concat(pieces).toString());
+  for (const path of paths) {
+    // What is below a directory that stays closed is out of reach for the tests, with any owner.
+    const found = reach(() => lstatSync(path, { throwIfNoEntry: false }));
+    // A path that leads elsewhere by now may be anyone's file.
+    if (found?.uid === request.scope.uid) lchownSync(path, process.getuid?.() ?? 0, found.gid);
+  }
+}
+
 const send = (bytes: Iterable<Buffer> | AsyncIterable<Buffer>): Promise<void> =>
   pipeline(Readable.from(bytes), process.stdout);
 
@@ -72,4 +85,4 @@ async function* none(): AsyncIterable<CarriedEntry> {
   // If there are too many changes, none are carried.
 }
 
-await { note, read, write }[request.do]();
+await { note, read, write, give }[request.do]();

@@ -9,6 +9,8 @@ export interface CarryScope {
   readonly root: string;
   /** The agent's uid. */
   readonly uid: number;
+  /** The grader's uid; absent where files cannot be given to it. */
+  readonly grader?: number;
   /** The paths to look below. */
   readonly starts: readonly string[];
   /** Paths that are neither read nor written, nor what is below them. */

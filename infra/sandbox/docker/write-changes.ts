@@ -36,8 +36,8 @@ export async function writeChanges(
   const mayStay = new Set(hasDevices ? changes.added : []);
   const left = (await removePaths(shell, removed, signal)).filter((path) => !mayStay.has(path));
   if (left.length > 0) return `${left.slice(0, 5).join(', ')} could not be removed`;
-  const agent = shell.uidOf('agent');
-  await send(container, (tar) => fill(tar, changes.entries, { agent, fixed }), signal);
+  const [agent, grader] = [shell.uidOf('agent'), shell.uidOf('grader')];
+  await send(container, (tar) => fill(tar, changes.entries, { agent, grader, fixed }), signal);
   return null;
 }
 
@@ -77,10 +77,12 @@ async function findLost(shell: Shell, listings: readonly Listing[], signal: Abor
 
 interface Filling {
   readonly agent: number;
+  readonly grader: number;
   readonly fixed: readonly string[];
 }
 
-async function fill(tar: Pack, entries: AsyncIterable<CarriedEntry>, { agent, fixed }: Filling): Promise<void> {
+async function fill(tar: Pack, entries: AsyncIterable<CarriedEntry>, filling: Filling): Promise<void> {
+  const { agent, fixed } = filling;
   for await (const entry of entries) {
     const { path, type } = entry.header;
     // A link in the place of a directory of temper's own would lead its files elsewhere.
@@ -89,19 +91,20 @@ async function fill(tar: Pack, entries: AsyncIterable<CarriedEntry>, { agent, fi
       continue;
     }
     const { header, content } = accountFiles.has(path) ? await withUid(entry, agent) : entry;
-    await addEntry(tar, tarHeader(header, agent), content);
+    await addEntry(tar, tarHeader(header, filling), content);
   }
   tar.finalize();
 }
 
-function tarHeader({ path, type, mode, uid, gid, mtime, target, size }: CarriedHeader, agent: number) {
+function tarHeader(header: CarriedHeader, { agent, grader }: Pick<Filling, 'agent' | 'grader'>) {
+  const { path, type, mode, uid, gid, mtime, target, size, toGrader } = header;
   const idOf = (owner: CarriedOwner): number => (owner === 'agent' ? agent : owner);
   const name = path.slice(1);
   return {
     name: type === 'directory' ? `${name}/` : name,
     type,
     mode,
-    uid: idOf(uid),
+    uid: toGrader ? grader : idOf(uid),
     gid: idOf(gid),
     mtime,
     size,

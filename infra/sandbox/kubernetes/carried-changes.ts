@@ -11,8 +11,9 @@ import { type CarriedEntry, mostCarriedFiles, ownPaths, type SandboxChanges } fr
 import { SandboxFailure } from '../failure.ts';
 import { collect } from '../files.ts';
 import { countOomKills, keeperDirectory } from '../shell/scripts.ts';
-import type { Script, Shell } from '../shell/shell.ts';
+import type { Script } from '../shell/shell.ts';
 import { node, programsDirectory } from './keeper/program.ts';
+import type { PodShell } from './shell.ts';
 
 /** The largest list of the files that an agent may write, compressed. */
 const baselineBytes = 64 * 2 ** 20;
@@ -58,7 +59,7 @@ interface Used {
  * Creates the functions that carry a Pod's changes. A program that runs as the agent, from a read-only mount, finds what the agent
  * has changed and makes it again: whatever that program is led to do, the agent could have done itself.
  */
-export function createCarriedChanges(shell: Shell, root: boolean): SandboxChanges {
+export function createCarriedChanges(shell: PodShell, root: boolean): SandboxChanges {
   const script = async (what: InsideRequest['do'], leftOut: readonly string[] = []): Promise<Script> => {
     const fixed = [...ownPaths, programsDirectory, ...leftOut];
     const scope = { root: '', uid: shell.uidOf('agent'), starts: ['/'], fixed, ...(root && { all: true as const }) };
@@ -81,6 +82,11 @@ export function createCarriedChanges(shell: Shell, root: boolean): SandboxChange
   };
   const oomKills = async (signal: AbortSignal): Promise<number> =>
     Number(await run({ role: 'keeper', text: countOomKills, args: [] }, used, signal));
+  const give = async (paths: readonly string[], signal: AbortSignal): Promise<void> => {
+    const stdin = Buffer.from(JSON.stringify(paths));
+    const exitCode = await shell.runAsOwner({ ...(await script('give')), stdin }, signal);
+    if (exitCode !== 0) throw await unreadable(used, `giving files to the grader ended with exit code ${exitCode}`);
+  };
   return {
     async note(signal) {
       const packed = await run(await script('note'), before, signal);
@@ -105,14 +111,26 @@ export function createCarriedChanges(shell: Shell, root: boolean): SandboxChange
       const stream = limited(used, await shell.stream(await script('write')));
       return explained(used, stream, signal, async () => {
         const told = collect(stream);
-        await pipeline(Readable.from(encodeChanges({ listings, added, tooMany: false }, entries)), stream);
-        return writeResult.parse(JSON.parse((await told).toString('utf8'))).refusal;
+        const given: string[] = [];
+        const frames = encodeChanges({ listings, added, tooMany: false }, notingGiven(entries, given));
+        await pipeline(Readable.from(frames), stream);
+        const { refusal } = writeResult.parse(JSON.parse((await told).toString('utf8')));
+        if (refusal === null && given.length > 0) await give(given, signal);
+        return refusal;
       });
     },
     // Without root the agent has no rights on programs of the image. With it, nothing in the sandbox is to be believed, and the
     // cluster does not tell what was changed.
     changedPrograms: async () => (root ? anything : []),
   };
+}
+
+/** Passes entries on, and notes the paths of those that the grader gets. Each directory comes before what is in it. */
+async function* notingGiven(entries: AsyncIterable<CarriedEntry>, given: string[]): AsyncIterable<CarriedEntry> {
+  for await (const entry of entries) {
+    if (entry.header.toGrader) given.push(entry.header.path);
+    yield entry;
+  }
 }
 
 /** Breaks the stream of an agent that is root after a while, since it may have the program wait for ever. */

@@ -45,11 +45,16 @@ export interface PodAccess extends ReachedPod {
 }
 
 /** Creates the shell of a Pod, whose scripts are tasks of the Pod's keeper. */
-export function createPodShell(pod: PodAccess): Shell {
-  return new PodShell(pod);
+export function createPodShell(pod: PodAccess): PodShell {
+  return new PodShellByKeeper(pod);
 }
 
-class PodShell implements Shell {
+export interface PodShell extends Shell {
+  /** Runs a script of the grader that may change the owners of files, and returns its exit code. For Pods whose agent is not root. */
+  runAsOwner(script: Omit<Script, 'role'>, signal: AbortSignal): Promise<number>;
+}
+
+class PodShellByKeeper implements PodShell {
   readonly name: string;
   /** The keeper's own threads come and go. */
   readonly quietTasks = null;
@@ -141,13 +146,13 @@ class PodShell implements Shell {
   async makeDirectory(path: string, owner: Account): Promise<void> {
     // Root needs no help with it.
     if (this.#pod.root) return;
-    const uid = String(this.uidOf(owner));
-    const request: TaskRequest = {
-      ...this.#requestOf({ role: 'grader', text: makeOwned, args: [path, uid] }),
-      capabilities: ['chown'],
-    };
     // What could not be made shows when the files are written.
-    await this.#runToEnd(request, unheard, { signal: never });
+    await this.runAsOwner({ text: makeOwned, args: [path, String(this.uidOf(owner))] }, never);
+  }
+
+  runAsOwner(script: Omit<Script, 'role'>, signal: AbortSignal): Promise<number> {
+    const request: TaskRequest = { ...this.#requestOf({ ...script, role: 'grader' }), capabilities: ['chown'] };
+    return this.#runToEnd(request, unheard, { stdin: script.stdin, signal });
   }
 
   #requestOf({ role, text, args, env = {}, stdin }: Script) {

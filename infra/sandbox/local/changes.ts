@@ -19,6 +19,7 @@ export function createLocalChanges(sandbox: SandboxDirectory): SandboxChanges {
   const scope = (leftOut: readonly string[]): CarryScope => ({
     root: treeOf(sandbox),
     uid: accounts.agent.uid,
+    grader: accounts.grader.uid,
     starts: visibleDirectories(sandbox, 'agent').map((name) => `/${name}`),
     fixed: [...ownPaths, ...mounted, ...leftOut],
   });

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { Duplex } from 'node:stream';
 import { describe, it } from 'node:test';
 import { createCarriedChanges } from '../../../../infra/sandbox/kubernetes/carried-changes.ts';
+import type { PodShell } from '../../../../infra/sandbox/kubernetes/shell.ts';
 import { countOomKills } from '../../../../infra/sandbox/shell/scripts.ts';
-import type { Shell } from '../../../../infra/sandbox/shell/shell.ts';
 
 const never = new AbortController().signal;
 
 /** A shell whose program that reads files ends before it has sent any; `oomKills` are the kernel's counts, one for each question. */
-function shellOf(oomKills: number[]): Shell {
+function shellOf(oomKills: number[]): PodShell {
   return {
     name: 'web-3',
     quietTasks: null,
@@ -23,6 +23,7 @@ function shellOf(oomKills: number[]): Shell {
     endAll: async () => undefined,
     writtenBytes: async () => 0,
     makeDirectory: async () => undefined,
+    runAsOwner: async () => 0,
   };
 }
 
