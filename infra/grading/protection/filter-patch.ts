@@ -11,15 +11,21 @@ export interface FilteredPatch {
   readonly sectioned: readonly string[];
 }
 
+interface FilterOptions {
+  readonly mergeSections: boolean;
+  readonly unmergeable?: ReadonlySet<string>;
+}
+
 /**
  * Leaves out the changes of a patch to protected paths. This equals applying the whole patch and restoring those paths, since
  * each part of a patch is one file. New files that take the place of a restored file or of its directory are left out, too.
- * `mergeSections`: whether files that belong to the task in part are merged rather than left to the patch.
+ * `mergeSections`: whether files that belong to the task in part are merged rather than left to the patch. `unmergeable`: those
+ * of them that are restored as a whole instead.
  */
 export function filterPatch(
   patch: Uint8Array,
   patterns: readonly string[],
-  { mergeSections }: { readonly mergeSections: boolean },
+  { mergeSections, unmergeable = new Set() }: FilterOptions,
 ): FilteredPatch {
   const isProtected = matcher(patterns);
   const parts = patchParts(patch);
@@ -29,8 +35,8 @@ export function filterPatch(
   const ofTask = parts.filter(isOfTask);
   const others = parts.filter((part) => !isOfTask(part));
   const sectioned = mergeSections ? others.filter(({ names }) => names.some(isSectioned)) : [];
-  const unmergeable = unmergeableFiles(sectioned, others);
-  const restored = [...ofTask, ...sectioned.filter(({ names }) => names.some((name) => unmergeable.has(name)))];
+  const whole = new Set([...unmergeable, ...unmergeableFiles(sectioned, others)]);
+  const restored = [...ofTask, ...sectioned.filter(({ names }) => names.some((name) => whole.has(name)))];
   const blocksRestored = blocks(restored.filter(({ change }) => change !== 'added').flatMap(({ names }) => names));
   const dropped = new Set([
     ...restored,

@@ -18,6 +18,9 @@ export const sectionedFiles: Readonly<Record<string, Merge>> = {
   'setup.cfg': mergeSections(/^(?:tool:pytest|pytest|tox(?::.*)?|testenv(?::.*)?|coverage:.*)$/),
 };
 
+/** Levels of a file of objects that is merged. */
+const mostLevels = 20;
+
 type Table = Readonly<Record<string, unknown>>;
 /** The path of a member, or of all matching members of a table. */
 type KeyPath = readonly [string] | readonly [string, string | RegExp];
@@ -41,6 +44,7 @@ function mergeObjects(
       const kept = pick(before, paths);
       if (JSON.stringify(kept) === JSON.stringify(pick(after, paths))) return now;
       const merged = join(omit(after, paths), kept);
+      requireShallow(merged, mostLevels);
       return now === null && Object.keys(merged).length === 0 ? null : write(merged);
     } catch {
       return base;
@@ -93,6 +97,13 @@ function readJson(text: string): Table | null {
   } catch {
     return null;
   }
+}
+
+/** Throws for a value that is nested so deeply that its text, with its indentation or headings, might be many times as long. */
+function requireShallow(value: unknown, levels: number): void {
+  if (typeof value !== 'object' || value === null) return;
+  if (levels === 0) throw new RangeError(`expected at most ${mostLevels} levels, got more`);
+  for (const inner of Object.values(value)) requireShallow(inner, levels - 1);
 }
 
 /** Merges INI files. A section ends at the next heading. Indented headings count too, since parsers differ about them. */

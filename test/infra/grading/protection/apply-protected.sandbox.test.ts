@@ -7,6 +7,7 @@ import { captureDiff } from '../../../../infra/grading/capture/capture-diff.ts';
 import { applyProtected, protectionInWorkspace } from '../../../../infra/grading/protection/apply-protected.ts';
 import { prepareWorkspace } from '../../../../infra/grading/workspace/prepare-workspace.ts';
 import { createLocalProvider } from '../../../../infra/sandbox/local/provider.ts';
+import type { Sandbox } from '../../../../infra/sandbox/sandbox.ts';
 import {
   type Edit,
   edit,
@@ -32,6 +33,17 @@ const base = {
 
 type Files = Readonly<Record<string, string>>;
 
+/** The sandbox, which notes the calls that take a command in it. */
+function counted(sandbox: Sandbox, calls: string[]): Sandbox {
+  return new Proxy(sandbox, {
+    get: (target, name: keyof Sandbox) => {
+      if (name !== 'exec' && name !== 'readFile' && name !== 'putFiles') return Reflect.get(target, name, target);
+      calls.push(name);
+      return target[name].bind(target);
+    },
+  });
+}
+
 const write = (path: string, bytes: string): Edit => ({ do: 'write', path, bytes, executable: false });
 
 describe('a diff in its evaluation', () => {
@@ -47,7 +59,12 @@ describe('a diff in its evaluation', () => {
     await rm(root, { recursive: true, force: true });
   });
 
-  const evaluated = async (edits: readonly Edit[], testsInRepository = true, files: Files = base) => {
+  const evaluated = async (
+    edits: readonly Edit[],
+    testsInRepository = true,
+    files: Files = base,
+    as: (sandbox: Sandbox) => Sandbox = (sandbox) => sandbox,
+  ) => {
     const store = createFileStore(join(root, 'store'));
     const [agent, fresh] = [await maker.make(), await maker.make()];
     const task = workspaceTask(treeOf(files));
@@ -58,9 +75,9 @@ describe('a diff in its evaluation', () => {
     const patch = await store.get(diff.patch.digest);
     const ofTask = { testsInRepository, paths: ['/golden.txt'] };
     const protection = await protectionInWorkspace(fresh, { workdir, patch, protection: ofTask }, signal);
-    const { applied, restored } = await applyProtected(fresh, { workdir, patch, protection }, signal);
+    const { applied, restored, timedOut } = await applyProtected(as(fresh), { workdir, patch, protection }, signal);
     const found = Object.entries(await read(fresh, signal)).map(([path, [, , text]]) => [path, text]);
-    return { applied, restored, files: Object.fromEntries(found) };
+    return { applied, restored, ...(timedOut && { timedOut }), files: Object.fromEntries(found) };
   };
 
   it('changes the files of an honest solution, but no tests', async () => {
@@ -120,6 +137,63 @@ describe('a diff in its evaluation', () => {
   it("keeps the task's part of a deleted settings file", async () => {
     const { files } = await evaluated([{ do: 'remove', path: 'package.json' }]);
     assert.equal(files['package.json'], '{\n  "scripts": {\n    "test": "jest"\n  }\n}\n');
+  });
+
+  it('takes as few commands for hundreds of settings files as for one', async () => {
+    const all = Array.from({ length: 250 }, (_, index) => index);
+    const had = Object.fromEntries(all.map((index) => [`old/${index}/package.json`, '{"scripts":{"test":"jest"}}']));
+    const edits = all.flatMap((index) => [
+      write(`old/${index}/package.json`, `{"name":"${index}","scripts":{"test":"true"}}`),
+      write(`new/${index}/package.json`, '{"jest":'),
+    ]);
+    const calls: string[] = [];
+    const { files, restored } = await evaluated(edits, true, { ...base, ...had }, (sandbox) => counted(sandbox, calls));
+    const text = (index: number) => JSON.stringify({ name: `${index}`, scripts: { test: 'jest' } }, null, 2);
+    assert.deepEqual(files, {
+      ...base,
+      ...Object.fromEntries(all.map((index) => [`old/${index}/package.json`, `${text(index)}\n`])),
+    });
+    assert.equal(restored?.count, 500);
+    assert.deepEqual(calls, ['exec', 'exec', 'exec', 'exec', 'putFiles']);
+  });
+
+  it('merges a settings file of any name in UTF-8, and restores one of another name', async () => {
+    const names = ['-a b', 'ä', 'a\\b', 'a\nb', 'x'];
+    const latin1 = (name: string): string => Buffer.from(name).toString('latin1');
+    const had = Object.fromEntries(names.map((name) => [`${name}/setup.cfg`, '[tool:pytest]\naddopts = -q\n']));
+    const change = '[a]\nb = 1\n[tool:pytest]\naddopts = -p evil\n';
+    const edits = [...names.map(latin1), '\xff'].map((name) => write(`${name}/setup.cfg`, change));
+    const { files, restored } = await evaluated(edits, true, had);
+    const merged = '[a]\nb = 1\n[tool:pytest]\naddopts = -q\n';
+    assert.deepEqual(files, Object.fromEntries(names.map((name) => [`${latin1(name)}/setup.cfg`, merged])));
+    assert.equal(restored?.count, names.length + 1);
+  });
+
+  it('restores all settings files if they are too large together', async () => {
+    const large = `# x\n`.repeat(250_000);
+    const names = Array.from({ length: 15 }, (_, index) => `${index}/setup.cfg`);
+    const had = { ...base, ...Object.fromEntries(names.map((name) => [name, `[a]\n${large}`])) };
+    const added = ['x/setup.cfg', 'y/setup.cfg'].map((name) => write(name, large));
+    const edits = [...names.map((name) => write(name, `[b]\n${large}`)), write('src/a.py', 'fixed\n'), ...added];
+    const { files, applied, restored } = await evaluated(edits, true, had);
+    const short = (all: Readonly<Record<string, string | undefined>>) =>
+      Object.fromEntries(Object.entries(all).map(([path, text]) => [path, text?.slice(0, 60)]));
+    assert.deepEqual([applied, restored?.count], ['exact', 17]);
+    assert.deepEqual(short(files), short({ ...had, 'src/a.py': 'fixed\n' }));
+  });
+
+  it('counts as late if its settings files cannot be read in time', async () => {
+    const late = { exitCode: 137, timedOut: true, truncated: false, stdout: Buffer.alloc(0), stderr: Buffer.alloc(0) };
+    const stalled = (sandbox: Sandbox): Sandbox =>
+      new Proxy(sandbox, {
+        get: (target, name: keyof Sandbox) =>
+          name === 'exec'
+            ? (...[request, ending]: Parameters<Sandbox['exec']>) =>
+                request.argv.includes('settings') ? late : target.exec(request, ending)
+            : Reflect.get(target, name, target),
+      });
+    const { applied, timedOut } = await evaluated([write('package.json', '{}')], true, base, stalled);
+    assert.deepEqual([applied, timedOut], [null, true]);
   });
 
   it('adds its own tests and their configuration if the hidden tests need neither', async () => {

@@ -247,8 +247,11 @@ describe('the part of a file that is about tests', () => {
     assert.equal(merge('package.json', scripts, `{"jest":${deep}}`), scripts);
     assert.equal(merge('package.json', scripts, `{"x":${deep},"scripts":{"test":"true"}}`), scripts);
     assert.equal(merge('package.json', null, `{"jest":${deep}}`), null);
+    // Its indentation would be a thousand times as long.
+    const indented = `${'['.repeat(1_000)}${']'.repeat(1_000)}`;
+    assert.equal(merge('package.json', scripts, `{"x":${indented},"scripts":{"test":"true"}}`), scripts);
     const settings = '[tool.pytest.ini_options]\naddopts = "-q"\n';
-    for (const depth of [1_100, 200_000]) {
+    for (const depth of [100, 1_100, 200_000]) {
       const table = `[${'a.'.repeat(depth)}a]\n`;
       assert.equal(
         merge('pyproject.toml', settings, `${table}[tool.pytest.ini_options]\naddopts = "-p x"\n`),
