@@ -1,7 +1,9 @@
+import { killedCode } from '../exit-status.ts';
 import { packTree } from '../files.ts';
 import type { PutFiles } from '../sandbox.ts';
-import { cannotMake, unpackFailure } from './files.ts';
+import { cannotMake, tarKilled, unpackFailure } from './files.ts';
 import type { Script, Shell } from './shell.ts';
+import { untilUnkilled } from './unread.ts';
 import { untilStarted } from './until-started.ts';
 
 /**
@@ -28,11 +30,19 @@ export async function launch(
       release();
     }
   };
-  let code = await untilStarted(attempt);
+  // A shell that is killed may have begun the command, unlike one whose tar is.
+  const started = () =>
+    untilUnkilled(
+      () => untilStarted(attempt),
+      (code) => code === tarKilled,
+    );
+  let code = await started();
   if (code === cannotMake) {
     await shell.makeDirectory(files.at, files.owner);
-    code = await untilStarted(attempt);
+    code = await started();
   }
-  if (code !== undefined && code !== 0) throw unpackFailure(files, `exit code ${code}`);
+  if (code !== undefined && code !== 0) {
+    throw await unpackFailure(shell, files, { exitCode: code === tarKilled ? killedCode : code, stderr: '' });
+  }
   return live;
 }

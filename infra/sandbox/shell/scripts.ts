@@ -82,10 +82,11 @@ export const unpack = `${unpackHere}`;
 
 /**
  * A detached command. $1 the directory for a tar on stdin, empty if there is none, $2 key, $3 token, $4 $5 limits, $6 working
- * directory, the rest: the command. Exit codes before the command runs: 95 as for `unpack`, 96 if the tar could not be unpacked.
+ * directory, the rest: the command. Exit codes before the command runs: 95 as for `unpack`, 96 if the tar could not be unpacked,
+ * 97 if the program that unpacks it was killed.
  */
 export const detached = `${limit}
-[ -z "$1" ] || { ${unpackHere} || exit 96; }
+[ -z "$1" ] || { ${unpackHere} || { [ $? -le 128 ] && exit 96; exit 97; }; }
 shift
 exec 3>"${keeperDirectory}/$1/end.$2" || exit 1
 exec </dev/null >"${keeperDirectory}/$1/out.$2" 2>&1

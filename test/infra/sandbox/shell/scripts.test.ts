@@ -31,6 +31,17 @@ describe('a shell script', () => {
     assert.equal(stdout, 'true\n', stderr);
   });
 
+  it('that unpacks files for a command tells a tar that was killed from one that failed', (t) => {
+    const own = mkdtempSync(join(tmpdir(), 'temper-tar-'));
+    t.after(() => rmSync(own, { recursive: true }));
+    const codes = ['kill -9 $$', 'exit 2'].map((end) => {
+      writeFileSync(join(own, 'tar'), `#!/bin/sh\n${end}\n`, { mode: 0o755 });
+      const env = { PATH: `${own}:${process.env.PATH}` };
+      return spawnSync('sh', ['-c', scripts.detached, 'temper', own, 'key', 'token'], { env, input: '' }).status;
+    });
+    assert.deepEqual(codes, [97, 96]);
+  });
+
   it('that builds the image of the tasks is valid POSIX sh', () => {
     const { status, stderr } = spawnSync('sh', ['-n', join(repositoryRoot, 'infra/images/build.sh')], {
       encoding: 'utf8',
