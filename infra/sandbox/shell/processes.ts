@@ -17,7 +17,7 @@ import { parseStatus, startRecorder, withTimeout } from './recorder.ts';
 import type { SandboxReports } from './reports.ts';
 import * as scripts from './scripts.ts';
 import type { Script, ScriptResult, Shell } from './shell.ts';
-import { unread } from './unread.ts';
+import { unread, untilUnkilled, wasKilled } from './unread.ts';
 
 export const blockBytes = 512;
 const megabyte = 2 ** 20;
@@ -46,9 +46,12 @@ export interface Processes {
 }
 
 export function createProcesses(shell: Shell, spec: StoredSpec, reports: SandboxReports): Processes {
-  const status = async (key: string, signal: AbortSignal): Promise<ProcessStatus> => {
-    return statusOf(shell, await shell.run({ role: 'keeper', text: scripts.status, args: [key] }, signal));
-  };
+  /** Runs a script that only reads. */
+  const read = (script: Omit<Script, 'role'>, signal: AbortSignal): Promise<ScriptResult> =>
+    untilUnkilled(() => shell.run({ role: 'keeper', ...script }, signal), wasKilled);
+
+  const status = async (key: string, signal: AbortSignal): Promise<ProcessStatus> =>
+    statusOf(shell, await read({ text: scripts.status, args: [key] }, signal));
 
   const start: Processes['start'] = async (request, putFiles, signal) => {
     signal.throwIfAborted();
@@ -78,8 +81,7 @@ export function createProcesses(shell: Shell, spec: StoredSpec, reports: Sandbox
     if (ended) return ended;
     // Polling inside the sandbox starts processes every second: a thousand agents at work would pay for it with a core.
     if (reports.ended(key) !== undefined) return status(key, signal);
-    const script = { role: 'keeper', text: scripts.watchStatus, args: [key, String(watchSec)] } as const;
-    return statusOf(shell, await shell.run(script, signal));
+    return statusOf(shell, await read({ text: scripts.watchStatus, args: [key, String(watchSec)] }, signal));
   };
 
   const readLog = async (key: string, { fromByte, maxBytes }: LogRange, signal: AbortSignal): Promise<LogPart> => {
@@ -89,15 +91,15 @@ export function createProcesses(shell: Shell, spec: StoredSpec, reports: Sandbox
       return { bytes, nextByte: fromByte + bytes.length, truncated: false };
     }
     const args = [key, String(fromByte + 1), String(maxBytes)];
-    const script = { role: 'keeper', text: scripts.readLog, args, maxOutputBytes: Math.max(maxBytes, 64) } as const;
-    const { exitCode, stdout, stderr } = await shell.run(script, signal);
+    const script = { text: scripts.readLog, args, maxOutputBytes: Math.max(maxBytes, 64) };
+    const { exitCode, stdout, stderr } = await read(script, signal);
     if (exitCode !== 0) throw await unread(shell, `the log of ${key}`, { exitCode, stderr });
     const truncated = Number.parseInt(String(stderr), 10) >= logBytes;
     return { bytes: stdout, nextByte: fromByte + stdout.length, truncated };
   };
 
   const ageMs = async (key: string, signal: AbortSignal): Promise<number> => {
-    const { stdout } = await shell.run({ role: 'keeper', text: scripts.age, args: [key] }, signal);
+    const { stdout } = await read({ text: scripts.age, args: [key] }, signal);
     return Math.max(0, Number.parseInt(String(stdout), 10) || 0) * 1_000;
   };
 
