@@ -5,6 +5,8 @@ const loopback = '127.0.0.1';
 /** A range below the kernel's ephemeral ports, which start at 32,768 on Linux. */
 const range = { from: 15_000, to: 32_000 } as const;
 const attempts = 100;
+/** The ports that this process was given. One that is not in use yet is given to no one else here. */
+const given = new Set<number>();
 
 /**
  * Returns a free TCP port of an address of this machine outside the ephemeral range, so that no outgoing connection takes it.
@@ -13,7 +15,9 @@ const attempts = 100;
 export async function freePort(host = loopback): Promise<number> {
   for (let attempt = 0; attempt < attempts; attempt += 1) {
     const port = randomInt(range.from, range.to);
-    if (await isPortFree(port, host)) return port;
+    if (given.has(port) || !(await isPortFree(port, host)) || given.has(port)) continue;
+    given.add(port);
+    return port;
   }
   throw new Error(
     `found no free port from ${range.from} to ${range.to} on ${host} in ${attempts} attempts; stop processes that listen there`,
