@@ -5,18 +5,22 @@ const pollMs = 20;
 const pauses = 4;
 const longestMs = 1_000;
 
-/** Polls until there is a result (anything but `false` and `null`) and returns it; throws after `limitMs`. */
+/**
+ * Polls until there is a result (anything but `false` and `null`) and returns it; throws after `limitMs`. The time for which this
+ * process stands still between two looks does not count, and a look always follows it.
+ */
 export async function until<Seen>(
   look: () => Seen | Promise<Seen>,
-  limitMs = 60_000,
+  limitMs = 180_000,
 ): Promise<Exclude<Seen, false | null>> {
-  const end = Date.now() + limitMs;
-  for (;;) {
+  for (let usedMs = 0; ; ) {
     const began = performance.now();
     const seen = await look();
-    const pauseMs = pauses * (performance.now() - began);
     if (seen !== false && seen !== null) return seen as Exclude<Seen, false | null>;
-    if (Date.now() > end) throw new Error(`expected within ${limitMs} ms: ${look}`);
-    await sleep(Math.min(Math.max(pollMs, pauseMs), longestMs));
+    if (usedMs > limitMs) throw new Error(`expected within ${limitMs} ms: ${look}`);
+    const tookMs = performance.now() - began;
+    const pauseMs = Math.min(Math.max(pollMs, pauses * tookMs), longestMs);
+    await sleep(pauseMs);
+    usedMs += tookMs + pauseMs;
   }
 }
