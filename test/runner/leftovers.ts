@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export const testRunVariable = 'TEMPER_TEST_RUN';
 
 /** The looks at processes that were asked to end, and the pause after each. A machine that stands still costs none of the looks. */
-const looks = 30;
+const looks = 100;
 const pauseMs = 100;
 
 /** Kills the processes that the test run `id` left behind and returns their command lines. Finds them on Linux only. */
