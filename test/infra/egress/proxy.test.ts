@@ -239,14 +239,15 @@ describe('the egress proxy', () => {
     const { status } = await openTunnel(few.port, `index.pypi.test:${ports.secure}`);
     assert.equal(status, 429);
 
-    await using narrow = await start({}, { connections: 1, lifetimeMs: 200 });
-    const first = connect({ port: narrow.port, host: '127.0.0.1' });
+    await using narrow = await start({}, { connections: 1, lifetimeMs: 3_000 });
+    const first = connect({ port: narrow.port, host: '127.0.0.1' }).resume();
+    const closed = once(first, 'close');
     await once(first, 'connect');
     first.write(`CONNECT index.pypi.test:${ports.secure} HTTP/1.1\r\nHost: index.pypi.test\r\n\r\n`);
     await once(first, 'data');
     const second = connect({ port: narrow.port, host: '127.0.0.1' });
     assert.equal(await text(second), '');
-    await once(first.resume(), 'close');
+    await closed;
     await using rare = await start({}, { requests: 1 });
     assert.equal((await fetchSecurely(rare.port, 'index.pypi.test')).toString(), 'welcome');
     assert.equal((await openTunnel(rare.port, `index.pypi.test:${ports.secure}`)).status, 429);

@@ -122,7 +122,7 @@ describe('the OpenEnv server', () => {
     // The server learns a moment later that the first caller has gone; until then, the other call is a second one.
     const taken = await until(async () => {
       const reply = setting.ask({ key: 'b', messages: other }).then(jsonOf);
-      const stray = await Promise.race([reply, sleep(100, null)]);
+      const stray = await Promise.race([reply, sleep(2_000, null)]);
       return stray === null ? { reply } : null;
     });
     assert.equal((await client.send({ type: 'step', data: { command: 'ls' } })).data.observation.output, 'new');

@@ -164,9 +164,8 @@ describe('a client that disconnects', () => {
     leaving.abort();
     await left;
     await until(() => engine.running === 0);
-    await sleep(10);
-    const status = await gateway.control.status('a.1');
-    assert.deepEqual([status?.inFlight, status?.turns], [0, 0]);
+    await until(async () => (await gateway.control.status('a.1'))?.inFlight === 0);
+    assert.equal((await gateway.control.status('a.1'))?.turns, 0);
   });
 
   it('does not end the turn for another client with the same request: one turn, one generation', async () => {
