@@ -19,7 +19,7 @@ import { until } from '../../helpers/until.ts';
 
 /** Counts the tasks that wait in all partitions of a task queue. */
 function tasksIn(dbFile: string, taskQueue: string, table: 'tasks' | 'tasks_v2' = 'tasks_v2'): number {
-  const sqlite = new DatabaseSync(dbFile, { readOnly: true });
+  const sqlite = new DatabaseSync(dbFile, { readOnly: true, timeout: 60_000 });
   try {
     const query = `SELECT count(*) AS tasks FROM ${table} WHERE instr(task_queue_id, ?)`;
     return Number(sqlite.prepare(query).get(Buffer.from(taskQueue))?.tasks);

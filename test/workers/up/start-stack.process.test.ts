@@ -62,7 +62,8 @@ describe('a stack', () => {
         return found.parts.some((part) => part.process !== null && part.process.pid !== killed.pid) ? found : null;
       });
       assert.equal(file.parts[0]?.restarts, 1);
-      await (await connectClient(temporalTarget(config))).close();
+      // The process is there before it answers.
+      await (await until(() => connectClient(temporalTarget(config)).catch(() => null))).close();
     } finally {
       await stack.close();
     }
