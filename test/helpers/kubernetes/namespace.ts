@@ -37,6 +37,16 @@ export async function createTestNamespace(name: string, security: PodSecurity = 
       },
     ),
   );
+  // The cluster takes no Pod before it has made this account.
+  await until(() =>
+    core.readNamespacedServiceAccount({ namespace: name, name: 'default' }).then(
+      () => true,
+      (error: unknown) => {
+        if (error instanceof ApiException && error.code !== 404) throw error;
+        return false;
+      },
+    ),
+  );
 }
 
 /** Runs a shell script as root in the Pod of a sandbox, past temper. */

@@ -14,6 +14,8 @@ import { foreground, sh } from '../contract.ts';
 const limit = (): AbortSignal => AbortSignal.timeout(300_000);
 const minute = { timeoutMs: 60_000 };
 const stageAttempts = 6;
+/** The cluster may be late to say what ended a container. Until then a stage fails as one that was cut. */
+const lateMs = 120_000;
 
 /** Fills queues of System V, which outlive their processes, until the kernel ends the program that does. */
 const fillQueues = python(`
@@ -28,12 +30,13 @@ used=/sys/fs/cgroup/memory.current; [ -r $used ] || used=/sys/fs/cgroup/memory/m
 n=0; while [ $n -lt 30000 ] && read -r now <$used && [ $((limit - now)) -gt 1200000 ]; do n=$((n+1)); : >/dev/shm/$n; done`;
 /** Repeats a stage as a rollout does. A keeper that the kernel has ended while it began may be the host's fault. */
 async function stage(work: () => Promise<void>): Promise<void> {
+  const endMs = Date.now() + lateMs;
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await work();
     } catch (error) {
-      if (attempt === stageAttempts || !(error instanceof SandboxFailure) || error.type !== 'SandboxUnavailable')
-        throw error;
+      if (!(error instanceof SandboxFailure) || error.type !== 'SandboxUnavailable') throw error;
+      if (attempt >= stageAttempts && Date.now() > endMs) throw error;
     }
   }
 }

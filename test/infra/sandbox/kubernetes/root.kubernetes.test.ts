@@ -101,10 +101,10 @@ describe('a kubernetes sandbox whose agent is root', { concurrency: 4 }, async (
       const sandbox = await make(attack.replaceAll(' ', '-'));
       const use = async (): Promise<void> => {
         // What the attack does not reach at once, it reaches at the next call. It may already reach the call that starts it.
-        for (const endMs = Date.now() + 120_000; Date.now() < endMs; ) {
+        for (const endMs = Date.now() + 240_000; Date.now() < endMs; ) {
           await start(sandbox, script).catch(unlessCut);
           await sandbox.wait('agent', { timeoutMs: 100 }, limit()).catch(unlessCut);
-          await sandbox.exec({ ...foreground, argv: ['true'] }, limit()).catch(unlessCut);
+          await sandbox.exec({ ...foreground, timeoutMs: 20_000, argv: ['true'] }, limit()).catch(unlessCut);
         }
       };
       await assert.rejects(blamingBrokenPrograms(sandbox, use), wasEndedInside);

@@ -17,9 +17,19 @@ describe('a kubernetes sandbox on a node whose runtime has no time or is restart
   const { namespace, open, specOf } = await openTestSandboxes('runtime');
   const { core } = openTestCluster();
   const provider = open();
-  const use = async (sandbox: Sandbox): Promise<void> => {
-    assert.equal((await sandbox.exec({ ...foreground, argv: ['true'] }, signal)).exitCode, 0);
+  const use = async (sandbox: Sandbox, timeoutMs: number = foreground.timeoutMs): Promise<void> => {
+    assert.equal((await sandbox.exec({ ...foreground, timeoutMs, argv: ['true'] }, signal)).exitCode, 0);
   };
+  const untilUsed = (sandbox: Sandbox): Promise<boolean> =>
+    until(() =>
+      use(sandbox).then(
+        () => true,
+        (error: unknown) => {
+          assert(isRetried(error), String(error));
+          return false;
+        },
+      ),
+    );
 
   it('does not count as out of memory while the runtime starts no command in time, and is used again later', async () => {
     const sandbox = await provider.ensure(specOf('busy'), signal);
@@ -27,19 +37,11 @@ describe('a kubernetes sandbox on a node whose runtime has no time or is restart
     const uid = metadata?.uid ?? assert.fail();
     await signalShimOf(uid, 'STOP');
     try {
-      await assert.rejects(use(sandbox), isRetried);
+      await assert.rejects(use(sandbox, 20_000), isRetried);
     } finally {
       await signalShimOf(uid, 'CONT');
     }
-    const isUsed = (): Promise<boolean> =>
-      use(sandbox).then(
-        () => true,
-        (error: unknown) => {
-          assert(isRetried(error), String(error));
-          return false;
-        },
-      );
-    await until(isUsed);
+    await untilUsed(sandbox);
   });
 
   it('does not count as ended by its agent that is root once the runtime has cut its streams, and is used again', async () => {
@@ -51,6 +53,6 @@ describe('a kubernetes sandbox on a node whose runtime has no time or is restart
     await until(async () => (await other.exec({ ...foreground, argv: looks }, signal)).exitCode === 0);
     await cutRuntimeStreams();
     await cut;
-    await use(sandbox);
+    await untilUsed(sandbox);
   });
 });
