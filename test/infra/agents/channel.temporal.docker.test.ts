@@ -32,7 +32,7 @@ it('an agent in a container without network and mounts works over a channel that
 
   async function printed(name: string, script: string): Promise<string> {
     const sandbox = (await provider.attach(name)) ?? assert.fail('expected the sandbox');
-    const limits = { timeoutMs: 20_000, maxOutputBytes: 1_000 } as const;
+    const limits = { timeoutMs: 120_000, maxOutputBytes: 1_000 } as const;
     const { stdout } = await sandbox.exec({ account: 'agent', argv: ['sh', '-c', script], env: {}, ...limits }, signal);
     return String(stdout).trim();
   }

@@ -77,7 +77,7 @@ export function hostileContract(bench: Bench): void {
     if (sandbox.kind === 'local' || !subject.evidence.includes('memory')) return;
     const eat = "(python3 -c 'a = bytearray(1 << 30)') 2>/dev/null; echo full >full; sleep 600";
     await sandbox.start({ ...agent, key: 'attack', argv: sh(eat) }, signal);
-    await sandbox.exec({ ...foreground, timeoutMs: 60_000, argv: sh(untilThere('/workspace/full')) }, signal);
+    await sandbox.exec({ ...foreground, argv: sh(untilThere('/workspace/full')) }, signal);
     await subject.killRecorder(sandbox.name, 'attack');
     const attached = await subject.open(stack).attach(sandbox.name);
     assert.ok(attached);
@@ -88,7 +88,7 @@ export function hostileContract(bench: Bench): void {
 
   it('ends a process that fills the disk with many files', async () => {
     const sandbox = await make('fillers');
-    const fill = 'n=0; while :; do n=$((n+1)); head -c 4000000 /dev/zero >f$n; sleep 0.05; done';
+    const fill = 'n=0; while :; do n=$((n+1)); head -c 4000000 /dev/zero >f$n; sleep 0.2; done';
     const status = await attack(sandbox, fill).catch((error: unknown) => {
       // A cluster may evict the Pod before a busy machine looks at its disk; that counts as the agent's doing as well.
       if (wasEndedInside(error) && error.loss === 'out-of-disk') return null;

@@ -65,7 +65,7 @@ function foregroundContract({ signal, make }: Bench): void {
   it('ends a command with its children at its timeout, and returns its output so far', async () => {
     const sandbox = await make('slow');
     const argv = sh('echo said; (sleep 61 & sleep 62) & sleep 63');
-    const result = await sandbox.exec({ ...foreground, argv, timeoutMs: 4_000 }, signal);
+    const result = await sandbox.exec({ ...foreground, argv, timeoutMs: 10_000 }, signal);
     assert.equal(result.timedOut, true);
     assert.equal(String(result.stdout), 'said\n');
     const left = await sandbox.exec(
@@ -78,7 +78,7 @@ function foregroundContract({ signal, make }: Bench): void {
   it('ends a command whose caller aborts', async () => {
     const sandbox = await make('aborted');
     const stop = new AbortController();
-    const running = sandbox.exec({ ...foreground, argv: ['sleep', '60'] }, stop.signal);
+    const running = sandbox.exec({ ...foreground, argv: ['sleep', '600'] }, stop.signal);
     setTimeout(() => stop.abort(new Error('stopped')), 200);
     await assert.rejects(running, /stopped/);
   });

@@ -9,6 +9,8 @@ import { until } from '../../helpers/until.ts';
 import { foreground, sh } from './contract.ts';
 import { type FaultBench, minuteMs, whereItHappens } from './fault-bench.ts';
 
+/** Longer than a busy machine takes until the sandbox is gone. */
+const longWait = { timeoutMs: 10 * minuteMs } as const;
 const cat = { account: 'agent', env: {}, argv: sh('echo ready; exec cat') } as const;
 
 /** Waits until a stream has ended, or broke. */
@@ -36,7 +38,7 @@ export function vanishContract({ provider, signal, faults, spec, say }: FaultBen
     const amid = await vanished('vanishes-amid', (sandbox) =>
       sandbox.start({ ...job, argv: ['sleep', '600'] }, signal),
     );
-    const waiting = assert.rejects(amid.sandbox.wait('job', { timeoutMs: minuteMs }, signal), isLoss);
+    const waiting = assert.rejects(amid.sandbox.wait('job', longWait, signal), isLoss);
     const sleeping = { ...foreground, timeoutMs: 10 * minuteMs, argv: sh('touch on; sleep 600') };
     const running = assert.rejects(amid.sandbox.exec(sleeping, signal), isLoss);
     await until(async () => (await say(amid.sandbox, 'ls on')) !== '');
@@ -46,7 +48,7 @@ export function vanishContract({ provider, signal, faults, spec, say }: FaultBen
     await Promise.all([waiting, running, closed]);
     const late = await vanished('vanishes-late', async (sandbox) => {
       await sandbox.start(job, signal);
-      assert.equal((await sandbox.wait('job', { timeoutMs: minuteMs }, signal)).state, 'exited');
+      assert.equal((await sandbox.wait('job', longWait, signal)).state, 'exited');
     });
     await late.vanish();
     const { sandbox } = late;
@@ -83,7 +85,7 @@ export function vanishContract({ provider, signal, faults, spec, say }: FaultBen
       await until(async () => (await say(sandbox, 'ls on')) !== '');
       cut();
       await Promise.all([closed, interrupted]);
-      const status = await sandbox.wait('job', { timeoutMs: minuteMs }, signal);
+      const status = await sandbox.wait('job', longWait, signal);
       assert.deepEqual(status, { state: 'exited', exitCode: 0 });
       assert.equal(String((await sandbox.readLog('job', { fromByte: 0, maxBytes: 100 })).bytes), 'said\n');
       const again = (await sandbox.openStream?.(cat, signal)) ?? assert.fail('expected a stream');

@@ -40,7 +40,7 @@ export interface Bench {
   make(name: string, changes?: Partial<SandboxSpec>): Promise<Sandbox>;
 }
 
-export const foreground = { env: {}, account: 'agent', timeoutMs: 20_000, maxOutputBytes: 2 ** 20 } as const;
+export const foreground = { env: {}, account: 'agent', timeoutMs: 120_000, maxOutputBytes: 2 ** 20 } as const;
 export const sh = (script: string): ['sh', '-c', string] => ['sh', '-c', script];
 
 /** Most tests only wait, so they run concurrently. */

@@ -47,7 +47,7 @@ describe('a third-party patch', () => {
         account: 'agent',
         argv: ['git', 'diff', '--cached', '--stat'],
         env: {},
-        timeoutMs: 20_000,
+        timeoutMs: 120_000,
         maxOutputBytes: 1000,
       },
       signal,

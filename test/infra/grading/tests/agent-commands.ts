@@ -4,7 +4,7 @@ import type { ExecResult, Sandbox } from '../../../../infra/sandbox/sandbox.ts';
 import type { SandboxMaker } from '../../../helpers/sandbox/workspaces.ts';
 
 /** The limit of one call. */
-const limit = (): AbortSignal => AbortSignal.timeout(120_000);
+const limit = (): AbortSignal => AbortSignal.timeout(300_000);
 const limits = { timeoutMs: 60_000, maxOutputBytes: 2 ** 20 } as const;
 
 /** Checks what tests see of a command that they run as the agent. */

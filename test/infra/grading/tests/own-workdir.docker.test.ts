@@ -5,9 +5,9 @@ import { createDockerProvider } from '../../../../infra/sandbox/docker/provider.
 import { sandboxMaker } from '../../../helpers/sandbox/workspaces.ts';
 
 /** The limit of one call. */
-const limit = (): AbortSignal => AbortSignal.timeout(120_000);
+const limit = (): AbortSignal => AbortSignal.timeout(300_000);
 const stack = `own-${process.pid}`;
-const limits = { timeoutMs: 20_000, maxOutputBytes: 4096, env: {} } as const;
+const limits = { timeoutMs: 120_000, maxOutputBytes: 4096, env: {} } as const;
 
 it('gives tests a workdir of their own with the modes of the agent, and does nothing the second time', async () => {
   await using maker = sandboxMaker(createDockerProvider({ stack }), stack, 'temper-tasks:bookworm');

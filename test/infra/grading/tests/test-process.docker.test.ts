@@ -4,9 +4,10 @@ import { endTests, requireEnd } from '../../../../infra/grading/tests/test-proce
 import { createDockerProvider } from '../../../../infra/sandbox/docker/provider.ts';
 import type { Account, Sandbox } from '../../../../infra/sandbox/sandbox.ts';
 import { sandboxMaker } from '../../../helpers/sandbox/workspaces.ts';
+import { until } from '../../../helpers/until.ts';
 
 /** The limit of one call. */
-const limit = (): AbortSignal => AbortSignal.timeout(120_000);
+const limit = (): AbortSignal => AbortSignal.timeout(300_000);
 const daemon = "setsid env -i /bin/sh -c 'while :; do /bin/sleep 0.05; done # straggler' >/dev/null 2>&1 </dev/null &";
 /** Counts the processes of the daemon. */
 const look = 'cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\\0" " " | grep -o "# [s]traggler" | wc -l';
@@ -31,7 +32,7 @@ it('ends every process that tests left behind, whether they exited or ran out of
       await sandbox.start({ key: 'tests', account, cwd: '/', argv, env: {} }, limit());
       const end = requireEnd(await sandbox.wait('tests', { timeoutMs: state === 'running' ? 1_000 : 60_000 }, limit()));
       assert.equal(end.state, state);
-      assert.ok((await stragglers(sandbox)) > 0);
+      await until(async () => (await stragglers(sandbox)) > 0);
       await endTests(sandbox, account, end);
       assert.equal(await stragglers(sandbox), 0, `${account}, ${state}`);
       const after = await sandbox.status('tests');

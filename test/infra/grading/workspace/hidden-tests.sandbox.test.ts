@@ -30,7 +30,7 @@ it('places hidden tests of a later commit over the diff in an evaluation, and ke
         account: 'agent',
         cwd: '/workspace',
         env: {},
-        timeoutMs: 20_000,
+        timeoutMs: 120_000,
         maxOutputBytes: 65_536,
       } as const;
       const { stdout, stderr } = await sandbox.exec({ ...limits, argv: ['bash', '-c', command] }, signal);

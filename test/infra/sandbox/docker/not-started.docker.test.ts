@@ -13,7 +13,7 @@ import { foreground, sh } from '../contract.ts';
 
 const stack = `not-started-${process.pid}`;
 const made = new Set<string>();
-const limit = (): AbortSignal => AbortSignal.timeout(120_000);
+const limit = (): AbortSignal => AbortSignal.timeout(300_000);
 
 /** The reason of a daemon whose machine has no memory for runc, as the first frame of a command's output. */
 const reason =

@@ -61,7 +61,7 @@ describe('the watcher of many local sandboxes', () => {
 
   const touch = async (sandbox: Sandbox | undefined, file: string): Promise<void> => {
     const command = { argv: ['touch', file] as const, env: {}, account: 'agent' as const };
-    const touched = await sandbox?.exec({ ...command, timeoutMs: 20_000, maxOutputBytes: 1_000 }, stop.signal);
+    const touched = await sandbox?.exec({ ...command, timeoutMs: 120_000, maxOutputBytes: 1_000 }, stop.signal);
     assert.equal(touched?.exitCode, 0);
   };
 

@@ -26,7 +26,7 @@ function createSandboxOfTest(run: () => Promise<ScriptResult>, end: () => Promis
 const request = { account: 'agent', argv: ['sleep', '60'], env: {}, timeoutMs: 1, maxOutputBytes: 100 } as const;
 
 describe('a foreground command that runs out of its time', () => {
-  it('fails with the reason why it could not be ended, even if it never returns', { timeout: 10_000 }, async () => {
+  it('fails with the reason why it could not be ended, even if it never returns', { timeout: 120_000 }, async () => {
     const sandbox = createSandboxOfTest(
       () => new Promise(() => undefined),
       () => Promise.reject(cut),
@@ -34,7 +34,7 @@ describe('a foreground command that runs out of its time', () => {
     await assert.rejects(sandbox.exec(request, new AbortController().signal), cut);
   });
 
-  it('fails with its own error at once, whatever becomes of its end', { timeout: 10_000 }, async () => {
+  it('fails with its own error at once, whatever becomes of its end', { timeout: 120_000 }, async () => {
     const ran = Promise.withResolvers<ScriptResult>();
     const ended = Promise.withResolvers<ScriptResult>();
     const sandbox = createSandboxOfTest(
