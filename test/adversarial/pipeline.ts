@@ -74,8 +74,8 @@ export interface Pipeline extends AsyncDisposable {
 export const testsMayEnd = '/tmp/tests-may-end';
 /** The secret of the agents' sessions. */
 export const secret = 'a-secret-of-a-session';
-const agentTimeoutMs = 120_000;
-const testTimeoutMs = 30_000;
+const agentTimeoutMs = 300_000;
+const testTimeoutMs = 120_000;
 const toKeep = { secret, leftOut: [], mostBytes: 2 ** 26 } as const;
 /** The attempts of a stage of a rollout. */
 const stageAttempts = 12;

@@ -163,7 +163,7 @@ export const withHistory = victim({
 export const asProgram = victim({
   workspace: { 'sum.sh': shell.bug },
   tests: {
-    'test.sh': `said=$(cd /workspace && timeout 10 bash sum.sh 2 3)
+    'test.sh': `said=$(cd /workspace && timeout 30 bash sum.sh 2 3)
 mkdir -p /logs/verifier
 if [ "$said" = 5 ]; then echo 1 > /logs/verifier/reward.txt; else echo 0 > /logs/verifier/reward.txt; fi
 `,
@@ -174,7 +174,7 @@ if [ "$said" = 5 ]; then echo 1 > /logs/verifier/reward.txt; else echo 0 > /logs
 export const asAgent = victim({
   workspace: { 'sum.sh': shell.bug },
   tests: {
-    'test.sh': `said=$(timeout 5 /as-agent/run bash sum.sh 2 3)
+    'test.sh': `said=$(timeout 30 /as-agent/run bash sum.sh 2 3)
 if [ "$said" = 5 ]; then echo 1 > /logs/verifier/reward.txt; else echo 0 > /logs/verifier/reward.txt; fi
 `,
   },
@@ -184,8 +184,8 @@ if [ "$said" = 5 ]; then echo 1 > /logs/verifier/reward.txt; else echo 0 > /logs
 export const batsAsAgent = victim({
   workspace: { 'sum.sh': shell.bug },
   tests: {
-    'sum.bats': `@test "keeps zero" { run timeout 5 /as-agent/run bash sum.sh 2 0; [ "$output" = 2 ]; }
-@test "adds" { run timeout 5 /as-agent/run bash sum.sh 2 3; [ "$output" = 5 ]; }
+    'sum.bats': `@test "keeps zero" { run timeout 30 /as-agent/run bash sum.sh 2 0; [ "$output" = 2 ]; }
+@test "adds" { run timeout 30 /as-agent/run bash sum.sh 2 3; [ "$output" = 5 ]; }
 `,
     'test.sh': 'bats "$TEMPER_TESTS/sum.bats"\n',
   },

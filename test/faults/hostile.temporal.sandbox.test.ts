@@ -25,7 +25,7 @@ const inRepository =
 
 const right = 'echo right > answer.txt';
 const weighing =
-  '[environment]\ndocker_image = "temper-tasks:bookworm"\n[verifier]\ntimeout_sec = 20.0\nreward_weights = { a = 3, b = 1 }\n';
+  '[environment]\ndocker_image = "temper-tasks:bookworm"\n[verifier]\ntimeout_sec = 120.0\nreward_weights = { a = 3, b = 1 }\n';
 
 const cases: readonly Case[] = [
   {
@@ -154,7 +154,7 @@ const cases: readonly Case[] = [
   {
     name: 'an agent that runs out of time',
     files: { solve: `${right}; sleep 600` },
-    request: { agentTimeoutSec: 5 },
+    request: { agentTimeoutSec: 15 },
     ends: ['scored', 1, 'graded'],
   },
   {

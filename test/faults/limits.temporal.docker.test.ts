@@ -13,8 +13,8 @@ const bomb = 'bomb() { bomb | bomb & }; bomb; while :; do :; done';
  */
 const cases: readonly { name: string; last: string; timeoutSec?: number; stop: RolloutResult['stop'] }[] = [
   { name: 'exceeds its memory', last: 'dd if=/dev/zero of=/dev/null bs=1G count=1', stop: 'memory-limit' },
-  { name: 'fills its disk', last: 'head -c 1G /dev/zero > /tmp/big; sleep 60', stop: 'disk-limit' },
-  { name: 'starts a fork bomb', last: bomb, timeoutSec: 5, stop: 'deadline' },
+  { name: 'fills its disk', last: 'head -c 1G /dev/zero > /tmp/big; sleep 600', stop: 'disk-limit' },
+  { name: 'starts a fork bomb', last: bomb, timeoutSec: 15, stop: 'deadline' },
 ];
 
 describe('an agent that solves its task in a container and then', () => {
@@ -26,7 +26,7 @@ describe('an agent that solves its task in a container and then', () => {
   });
   after(() => rollouts?.close());
 
-  for (const [index, { name, last, timeoutSec = 60, stop }] of cases.entries()) {
+  for (const [index, { name, last, timeoutSec = 300, stop }] of cases.entries()) {
     it(`${name} stops with ${stop}, is scored by its work, and leaves no sandbox behind`, async () => {
       const task = await writeHarborTask(join(rollouts.home, 'tasks'), `limit-${index}`, {
         solve: `echo right > answer.txt; ${last}`,

@@ -50,7 +50,7 @@ it('remembers that the time of an agent was over when the attempt that ended it 
   const files = { solve: 'echo right >/workspace/answer.txt; sleep 600' };
   const task = await writeHarborTask(join(rollouts.home, 'tasks'), 'slow', files);
   interruptions = 1;
-  const result = await rollouts.run('interrupted', { task, agent: 'oracle', agentTimeoutSec: 3 });
+  const result = await rollouts.run('interrupted', { task, agent: 'oracle', agentTimeoutSec: 15 });
   assert.equal(interruptions, 0);
   assert.deepEqual([result.outcome, result.stop, result.reward], ['scored', 'deadline', 1], JSON.stringify(result));
 });

@@ -13,7 +13,7 @@ import { writeHarborTask } from '../helpers/tasks/harbor-task.ts';
 import { until } from '../helpers/until.ts';
 
 const toml = (image: string): string =>
-  `version = "1.0"\n[agent]\ntimeout_sec = 60.0\n[verifier]\ntimeout_sec = 20.0\n[environment]\ndocker_image = "${image}"\n`;
+  `version = "1.0"\n[agent]\ntimeout_sec = 300.0\n[verifier]\ntimeout_sec = 120.0\n[environment]\ndocker_image = "${image}"\n`;
 
 describe('the image of a rollout', () => {
   let rollouts: Rollouts;

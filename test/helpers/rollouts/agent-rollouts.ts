@@ -117,7 +117,7 @@ export async function startAgentRollouts(
       const handle = await server.client.workflow.start('rollout', {
         taskQueue: controlQueue,
         workflowId: randomUUID(),
-        args: [{ agentTimeoutSec: 240, sampling: { maxTokensPerTurn: 2000 }, ...request }],
+        args: [{ agentTimeoutSec: 600, sampling: { maxTokensPerTurn: 2000 }, ...request }],
       });
       sandbox = agentSandboxName({ rollout: handle.firstExecutionRunId, epoch: 1 });
       const result: RolloutResult = await handle.result();

@@ -50,7 +50,7 @@ describe('an unmodified agent in a sealed container', () => {
   };
 
   for (const one of agentCases) {
-    it(`${one.agent} solves a task and hands it in by a host tool`, { timeout: 300_000 }, async () => {
+    it(`${one.agent} solves a task and hands it in by a host tool`, async () => {
       seen = '';
       const { result, log, evidence, sandbox } = await roll(one, { hostTools: ['submit', 'answer'] });
       const { gateway, provider } = rollouts;
@@ -89,7 +89,7 @@ describe('an unmodified agent in a sealed container', () => {
   }
 
   for (const one of agentCases) {
-    it(`${one.agent} ends without a submission at a limit of one turn`, { timeout: 300_000 }, async () => {
+    it(`${one.agent} ends without a submission at a limit of one turn`, async () => {
       const { result, evidence } = await roll(one, { maxTurns: 1 });
       // The other agents learn their limit from the gateway.
       const knowsIt = one.ends > 0;

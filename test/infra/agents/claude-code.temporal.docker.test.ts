@@ -90,7 +90,7 @@ describe('Claude Code, branch by branch', () => {
     said[asking] += 1;
     const { reportsAfter } = current;
     if (asking === 'sub-agent' && step === 1 && reportsAfter !== undefined) {
-      await until(() => said[reportsAfter] > 0, 120_000);
+      await until(() => said[reportsAfter] > 0);
     }
     const call = asking === 'main' ? current.calls[step] : asking === 'sub-agent' ? [read][step] : undefined;
     const last = { main: 'It is fixed.', 'sub-agent': 'It is **=.', compaction: summing }[asking];
@@ -99,7 +99,7 @@ describe('Claude Code, branch by branch', () => {
   }
 
   for (const scenario of scenarios) {
-    it(`has the expected branches: ${scenario.name}`, { timeout: 300_000 }, async () => {
+    it(`has the expected branches: ${scenario.name}`, async () => {
       current = scenario;
       Object.assign(said, { main: 0, 'sub-agent': 0, compaction: 0 });
       const { result, evidence } = await rollouts.roll({ task: 'generated:train/1/0', agent: scenario.agent });

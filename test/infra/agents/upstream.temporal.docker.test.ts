@@ -58,7 +58,7 @@ describe('an unmodified agent with an upstream model', () => {
   }
 
   for (const one of agentCases) {
-    it(`${one.agent} solves a task`, { timeout: 300_000 }, async () => {
+    it(`${one.agent} solves a task`, async () => {
       current = one;
       const request = { task: taskToFix, agent: one.agent, purpose: 'evaluation', upstream: 'others' } as const;
       const { result, log, evidence } = await rollouts.roll(request);

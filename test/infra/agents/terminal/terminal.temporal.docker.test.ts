@@ -53,9 +53,7 @@ describe('the agent terminal in a sealed container', () => {
   });
   after(() => rollouts?.close());
 
-  it('solves a task by keystrokes as text, while the workers of its host are replaced', {
-    timeout: 300_000,
-  }, async () => {
+  it('solves a task by keystrokes as text, while the workers of its host are replaced', async () => {
     const python = "path = 'stock.js'\ntext = open(path).read().replace('**=', '/=')\nopen(path, 'w').write(text)\n";
     prompts = [];
     given = 0;
@@ -103,7 +101,7 @@ describe('the agent terminal in a sealed container', () => {
     for (const pattern of seen) assert.match(last, pattern);
   });
 
-  it('leaves a server at its terminal to the tests of a task that keeps processes', { timeout: 300_000 }, async () => {
+  it('leaves a server at its terminal to the tests of a task that keeps processes', async () => {
     const task = await writeHarborTask(`${rollouts.home}/tasks`, 'served', {
       toml: '[environment]\ndocker_image = "temper-tasks:bookworm"\n[grading]\nsandbox = "same"\nkeep_processes = true\n',
       test: served,
