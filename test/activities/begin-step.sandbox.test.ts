@@ -50,7 +50,7 @@ describe('the beginning of a step', () => {
     assert.deepEqual([await read('/workspace/log'), await read('/workspace/given')], ['once\n', 'as given\n']);
     const argv = ['sh', '-c', 'echo changed >given'] as const;
     await sandbox.start({ key: 'agent-2', account: 'agent', argv: [...argv], env: {} }, signal);
-    await sandbox.wait('agent-2', { timeoutMs: 10_000 }, signal);
+    await sandbox.wait('agent-2', { timeoutMs: 120_000 }, signal);
     await begin('echo again >>log');
     assert.deepEqual([await read('/workspace/log'), await read('/workspace/given')], ['once\n', 'changed\n']);
   });

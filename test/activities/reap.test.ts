@@ -73,7 +73,7 @@ function reaperOf(
     /** Looks a minute after the last look. */
     look: () => {
       nowMs += 60_000;
-      return reaper.reap(AbortSignal.timeout(10_000));
+      return reaper.reap(AbortSignal.timeout(120_000));
     },
   };
 }

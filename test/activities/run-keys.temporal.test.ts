@@ -47,7 +47,7 @@ describe('the key that a run keeps through continue-as-new and resets', () => {
     const reaper = createReaper(host, server.client, () => nowMs);
     const look = () => {
       nowMs += 60_000;
-      return reaper.reap(AbortSignal.timeout(30_000));
+      return reaper.reap(AbortSignal.timeout(120_000));
     };
     return { look };
   };

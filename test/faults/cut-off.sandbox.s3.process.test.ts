@@ -28,7 +28,7 @@ import { startTestServer, type TestServer } from '../helpers/temporal/temporal.t
 import { until } from '../helpers/until.ts';
 
 const name = 'cut-off';
-const limitMs = 120_000;
+const limitMs = 240_000;
 const body = (text: string) => ({ messages: [{ role: 'user', content: text }], max_tokens: 4 });
 
 describe('a host that is cut off from the store', () => {

@@ -132,7 +132,7 @@ describe(`a training run whose processes are killed at random moments (TEMPER_TE
     }
     await untilRunEnds().finally(() => ended.abort());
     kills = await killing;
-    await until(() => stack.parts().every(({ state }) => state === 'running'), 120_000);
+    await until(() => stack.parts().every(({ state }) => state === 'running'), 240_000);
     await withClient(async (client) => {
       status = await client.workflow.getHandle(runId).result();
       rollouts = await rolloutResults(client, status.rolloutsStarted);

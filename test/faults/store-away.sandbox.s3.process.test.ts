@@ -114,7 +114,7 @@ describe('a training run whose store is a bucket that goes away for a minute', (
     const other = await mkdtemp(join(tmpdir(), 'temper-bucket-other-'));
     try {
       const taken = readConfig({ ...config.env, TEMPER_HOME: other });
-      const started = startStack({ config: taken, parts: ['gateway', 'host'] }, AbortSignal.timeout(60_000));
+      const started = startStack({ config: taken, parts: ['gateway', 'host'] }, AbortSignal.timeout(300_000));
       await assert.rejects(started, { message: /expected a key of stack .* got none; copy stack.key/ });
     } finally {
       await rm(other, { recursive: true, force: true });

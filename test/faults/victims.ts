@@ -3,7 +3,7 @@ import type { PartStatus } from '../../workers/up/part.ts';
 import type { ProductionServer } from '../helpers/temporal/production/server.ts';
 import { until } from '../helpers/until.ts';
 
-const backMs = 120_000;
+const backMs = 240_000;
 
 /** A process that a test kills, and that is started again. */
 export interface Victim {

@@ -46,7 +46,7 @@ it('the host worker starts although a sandbox cannot be removed, logs the failur
       .describe()
       .catch(() => null);
     return found !== null;
-  }, 60_000);
+  });
   const listed = scheduled.then(() =>
     until(async () => {
       const { stdout } = await cliOn(home, server).run('status', '--json');
@@ -54,7 +54,7 @@ it('the host worker starts although a sandbox cannot be removed, logs the failur
         readonly lanes: readonly { readonly lane: string; readonly queued: number }[];
       };
       return lanes.length > 0 && lanes;
-    }, 60_000),
+    }),
   );
   const ordered = listed.then(async (lanes) => ({ lanes, orders: await orderHost(cliOn(home, server)) }));
   const { lanes, orders } = await Promise.race([ordered, ended]).finally(() => worker.process.kill());

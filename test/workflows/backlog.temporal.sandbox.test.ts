@@ -87,7 +87,7 @@ it('waits in a queue that is longer than schedule-to-start, the limits of a rele
             if (stage in waited) waited[stage as keyof typeof waited].add(workflowId);
           }
         }
-        const { removed } = await reaper.reap(AbortSignal.timeout(60_000));
+        const { removed } = await reaper.reap(AbortSignal.timeout(240_000));
         assert.deepEqual(removed, []);
         await sleep(watchEveryMs);
       }

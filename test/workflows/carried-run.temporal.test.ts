@@ -37,7 +37,7 @@ describe('a trainingRun that continues as new often', () => {
       [1, 2, 3, 4, 5],
     );
     // The list lags behind the history.
-    await until(async () => (await stack.server.client.workflow.count('WorkflowId="carried"')).count >= 3, 60_000);
+    await until(async () => (await stack.server.client.workflow.count('WorkflowId="carried"')).count >= 3);
   });
 
   it('counts the hours of its budget from the start of its first execution', async () => {
@@ -63,7 +63,7 @@ describe('a trainingRun that continues as new often', () => {
     const paused = await until(async () => {
       const status = await handle.query(runStatusQuery);
       return status.phase === 'paused' && status;
-    }, 120_000);
+    }, 240_000);
     stack.script.agent = async () => {};
     assert.match(paused.pausedBecause ?? '', /6 of 7 rollouts; raise it with `temper budget budgeted rollouts=N`$/);
     assert.deepEqual([paused.step, paused.inFlight], [1, []], 'it makes the step that is paid for');
@@ -96,7 +96,7 @@ describe('a trainingRun that continues as new often', () => {
     const paused = await until(async () => {
       const status = await handle.query(runStatusQuery);
       return status.phase === 'paused' && status;
-    }, 120_000);
+    }, 240_000);
     assert.match(paused.pausedBecause ?? '', /no step was made while 8 groups were too stale/);
     assert.deepEqual([paused.step, paused.groups.stale], [1, 8]);
     const counts = (await carriedStates('never-trained')).map(({ staleGroups }) => staleGroups?.count ?? 0);

@@ -154,7 +154,7 @@ describe('a regrade', () => {
     const paused = await until(async () => {
       const status = await statusOf(handle);
       return status.pausedBecause === null ? null : status;
-    }, 120_000);
+    }, 240_000);
     assert.match(paused.pausedBecause ?? '', /16 of the last 16 evaluations ended as infra/);
     broken = false;
     await handle.signal(resumeSignal);

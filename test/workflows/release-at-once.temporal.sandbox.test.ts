@@ -43,7 +43,7 @@ it('keeps the work of an agent whose sandbox is gone when the result is lost, an
     const aged = { ...rollouts.host, results: { ...results, list: () => results.list(0) } };
     const reaper = createReaper(aged, rollouts.client);
     await until(async () => {
-      await reaper.reap(AbortSignal.timeout(60_000));
+      await reaper.reap(AbortSignal.timeout(240_000));
       return (await results.find(kept)) === null;
     });
   } finally {

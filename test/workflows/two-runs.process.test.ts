@@ -70,7 +70,7 @@ describe('work side by side on one stack with the embedded policy', () => {
     await writeFile(config.pools, JSON.stringify({ other }));
     const third = await start('third', { ...training(1), steps: endless, pool: 'other' });
     const stepOfThird = async (): Promise<number> => ((await third.query('status')) as RunStatus).step;
-    await until(async () => (await stepOfThird()) >= 1, 120_000);
+    await until(async () => (await stepOfThird()) >= 1, 300_000);
     await trainer.kill();
     const step = await stepOfThird();
     const runs = await Promise.all([start('first', training(1)), start('second', training(2))]);
@@ -118,7 +118,7 @@ describe('work side by side on one stack with the embedded policy', () => {
   it('evaluates one version to its end while training publishes others', async () => {
     const run = await start('endless', { ...training(3), steps: endless });
     const statusOf = (): Promise<RunStatus> => run.query('status');
-    await until(async () => (await statusOf()).policyVersion >= 1, 120_000);
+    await until(async () => (await statusOf()).policyVersion >= 1, 300_000);
     const pinned: SweepRequest = { tasks: 'generated:test/4', count: 3, attempts: 2, concurrency: 1, settings };
     // It pins its version, and makes its attempts when that is no longer the newest one.
     const sweep = await client.workflow.signalWithStart('evaluationSweep', {
@@ -128,8 +128,8 @@ describe('work side by side on one stack with the embedded policy', () => {
       signal: pauseSignal,
       signalArgs: ['the test waits for other versions'] as [string],
     });
-    const pin = await until(async () => (await sweep.query(sweepStatusQuery)).policyVersion, 120_000);
-    await until(async () => (await statusOf()).policyVersion >= pin + 2, 120_000);
+    const pin = await until(async () => (await sweep.query(sweepStatusQuery)).policyVersion, 300_000);
+    await until(async () => (await statusOf()).policyVersion >= pin + 2, 300_000);
     await sweep.signal(resumeSignal);
     const result: SweepResult = await sweep.result();
     const { policyVersion: atItsEnd } = await statusOf();
@@ -159,7 +159,7 @@ async function startTrainer(): Promise<{ readonly url: string; kill(): Promise<v
         ({ ok }) => ok,
         () => false,
       ),
-    60_000,
+    300_000,
   );
   return {
     url,

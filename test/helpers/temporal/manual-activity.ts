@@ -12,7 +12,7 @@ const requestCancel = 2;
 const ends: Readonly<Record<number, string>> = { 12: 'completed', 13: 'failed', 14: 'timed out', 16: 'cancelled' };
 /** A value of `temporal.api.enums.v1.PendingActivityState`. */
 const startedState = 2;
-const endMs = 120_000;
+const endMs = 240_000;
 
 export interface ActivityToRun {
   readonly type: string;

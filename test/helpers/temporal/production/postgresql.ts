@@ -7,7 +7,7 @@ import { freePort } from '../../../../infra/temporal/ports.ts';
 import { until } from '../../until.ts';
 
 const run = promisify(execFile);
-const startMs = 60_000;
+const startMs = 240_000;
 /** The user id of a user without rights, since PostgreSQL refuses to run as root. */
 const unprivileged = 65_534;
 export const superuser = 'temporal';

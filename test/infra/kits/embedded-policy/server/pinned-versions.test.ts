@@ -44,7 +44,7 @@ describe('a pinned policy version', () => {
     const request = { requestId: `${Math.random()}`, prompt: promptOf(tokens), ...sampling };
     const pinned = policyVersion === undefined ? {} : { policyVersion };
     const [ids, logprobs, versions]: [number[], number[], Set<number>] = [[], [], new Set()];
-    for await (const event of policy.engine().generate({ ...request, ...pinned }, AbortSignal.timeout(30_000))) {
+    for await (const event of policy.engine().generate({ ...request, ...pinned }, AbortSignal.timeout(240_000))) {
       ids.push(...event.tokenIds);
       logprobs.push(...event.logprobs);
       for (const { version } of event.versions ?? []) versions.add(version);
