@@ -66,11 +66,16 @@ describe('the Helm chart, installed on a cluster', () => {
   });
 
   it('has two hosts that offer Pods as sandboxes', async () => {
+    // One whose machine stands still is silent for a while.
+    const rows = await until(async () => {
+      const all = await hostRows();
+      return all.every(({ state }) => state === 'working') && all;
+    });
     assert.deepEqual(
-      (await hostRows()).map(({ name, state, sandboxes: kinds }) => [name, state, kinds]),
+      rows.map(({ name, sandboxes: kinds }) => [name, kinds]),
       [
-        ['one-host-0', 'working', ['kubernetes']],
-        ['one-host-1', 'working', ['kubernetes']],
+        ['one-host-0', ['kubernetes']],
+        ['one-host-1', ['kubernetes']],
       ],
     );
   });
@@ -148,7 +153,7 @@ describe('the Helm chart, installed on a cluster', () => {
     };
     const volumes = pods.map((pod) => `persistentvolume/${namespace}-${pod}`);
     // Helm waits for its own objects, and not for their Pods.
-    await until(async () => !(await left()).some((name) => name.startsWith('pod/')), 120_000);
+    await until(async () => !(await left()).some((name) => name.startsWith('pod/')), 300_000);
     assert.deepEqual(await left(), [...volumes, ...pods.map((pod) => `persistentvolumeclaim/home-${pod}`)]);
     assert.equal(await kubectl('get', 'namespace', sandboxes, '--ignore-not-found'), '');
     await inNamespace('delete', 'persistentvolumeclaims', ...selector);

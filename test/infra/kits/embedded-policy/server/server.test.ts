@@ -99,10 +99,10 @@ it('a pause with abort returns the tokens so far, and a later request waits for 
   const body = { token_ids: tokens, sampling_params: { max_tokens: 400, logprobs: 0 }, request_id: 'paused' };
   await policy.post('/pause?mode=keep', {});
   const running = policy.post('/inference/v1/generate', body);
+  await until(async () => (await unfinished()) === 1);
   await policy.post('/pause?mode=abort', {});
   const waiting = policy.post('/inference/v1/generate', { ...body, sampling_params: { max_tokens: 2 } });
-  const partial = await Promise.race([running, waiting]);
-  assert.equal(JSON.parse(partial.text).choices[0].finish_reason, 'abort');
+  assert.equal(JSON.parse((await running).text).choices[0].finish_reason, 'abort');
   assert.deepEqual(JSON.parse(await (await fetch(`${policy.url}/is_paused`)).text()), { is_paused: true });
   await policy.post('/resume', {});
   assert.equal(JSON.parse((await waiting).text).choices[0].finish_reason, 'length');
