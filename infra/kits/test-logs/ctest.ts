@@ -3,7 +3,7 @@ import type { LogParser, TestStatus } from './log-parser.ts';
 import { createResultCollector } from './result-collector.ts';
 
 /** A result: ` 3/12 Test  #7: name ......***Failed    0.01 sec`. */
-const result = /^ *\d+\/\d+ +Test +#\d+: (.*?) \.+ *(\*\*\*)? *(Passed|[A-Z][A-Za-z]*(?: Run)?(?: \(Disabled\))?)/s;
+const result = /^ *\d+\/\d+ +Test +#\d+: (.*?) \.+ *(?:\*\*\* *)?(Passed|[A-Z][A-Za-z]*(?: Run)?(?: \(Disabled\))?)/s;
 const statuses: Readonly<Record<string, TestStatus>> = {
   Passed: 'PASSED',
   Skipped: 'SKIPPED',
@@ -23,7 +23,7 @@ export const ctest: LogParser = {
     let reported = new Set<string>();
     let inFailed = false;
     for (const line of linesOf(log)) {
-      const [, name = '', , word = ''] = result.exec(line) ?? [];
+      const [, name = '', word = ''] = result.exec(line) ?? [];
       if (name !== '') {
         if (word !== 'Not Run (Disabled)') reported.add(name);
         collector.record(name, statuses[word] ?? 'FAILED');

@@ -4,7 +4,8 @@ import { createResultCollector } from './result-collector.ts';
 
 const statuses: Readonly<Record<string, TestStatus>> = { PASSED: 'PASSED', FAILED: 'FAILED', SKIPPED: 'SKIPPED' };
 /** A test: `com.x.FooTest > adds() PASSED`, with more names between for nested classes. */
-const result = /^(\S.* > \S.*) (PASSED|FAILED|SKIPPED)$/s;
+const result = /^(\S.*) (PASSED|FAILED|SKIPPED)$/s;
+const names = / > \S/;
 const task = /^> Task :(\S+)(?: (FAILED|SKIPPED|UP-TO-DATE|NO-SOURCE|FROM-CACHE))?$/;
 const outcomes: Readonly<Record<string, TestStatus>> = {
   FAILED: 'FAILED',
@@ -25,7 +26,8 @@ function createParser(tasksToo: boolean): LogParser {
       for (const raw of linesOf(log)) {
         const line = raw.trim();
         const [, name, word = ''] = result.exec(line) ?? [];
-        if (name !== undefined && !name.startsWith('>')) collector.record(name, statuses[word] ?? 'FAILED');
+        if (name !== undefined && names.test(name) && !name.startsWith('>'))
+          collector.record(name, statuses[word] ?? 'FAILED');
         const [, path, outcome = ''] = task.exec(line) ?? [];
         if (path === undefined) continue;
         if (tasksToo) collector.record(path, outcomes[outcome] ?? 'PASSED');

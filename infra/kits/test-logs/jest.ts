@@ -80,6 +80,7 @@ function titleIn(mark: string | undefined, text: string): string {
 }
 
 function withoutParentheses(title: string): string {
-  const start = title.search(/\s+\(/);
-  return start > 0 && title.endsWith(')') ? title.slice(0, start) : title;
+  const start = title.search(/\s\(/);
+  const before = title.slice(0, Math.max(0, start)).trimEnd();
+  return before !== '' && title.endsWith(')') ? before : title;
 }

@@ -5,7 +5,8 @@ import { createResultCollector } from './result-collector.ts';
 /** The result of a class, or of a method where surefire prints those; the text before it may be anything. */
 const ofClass =
   /^Tests run: (\d+), Failures: (\d+), Errors: (\d+), Skipped: (\d+), Time elapsed: [\d.,]+ \w+(?: *<<< (?:FAILURE|ERROR)!)?(?: --? in (\S.*))?$/s;
-const ofMethod = /^(\S.*?) +(?:-- +)?Time elapsed: [\d.,]+ \w+(?: *<<< (FAILURE|ERROR)!)?$/s;
+const elapsed = 'Time elapsed: ';
+const time = /^Time elapsed: [\d.,]+ \w+(?: *<<< (FAILURE|ERROR)!)?$/;
 const level = /^\[(?:INFO|WARNING|ERROR)\] /;
 const running = /^Running (\S.*)$/s;
 const counts = 'Tests run: ';
@@ -26,7 +27,7 @@ export const maven: LogParser = {
       const id = named ?? last;
       if (run !== '' && id !== null)
         collector.record(id, statusOf(Number(run), Number(failures), Number(errors), Number(skipped)));
-      const [, method = '', how] = (run === '' && ofMethod.exec(text)) || [];
+      const { method, how } = run === '' ? methodIn(text) : none;
       if (method !== '' && !method.startsWith(counts)) {
         const test = spelled(method);
         collector.record(test, statusBy(how));
@@ -41,6 +42,23 @@ export const maven: LogParser = {
     return collector.finish();
   },
 };
+
+interface MethodResult {
+  /** The name of the method; empty if the line is no result of one. */
+  readonly method: string;
+  readonly how: string | undefined;
+}
+
+const none: MethodResult = { method: '', how: undefined };
+
+/** Reads the result of a method: its name, perhaps a dash, and its time at the end of the line. */
+function methodIn(text: string): MethodResult {
+  const at = text.lastIndexOf(elapsed);
+  const [found, how] = time.exec(text.slice(Math.max(0, at))) ?? [];
+  if (found === undefined || text[at - 1] !== ' ' || /^\s/.test(text)) return none;
+  const name = text.slice(0, at).trimEnd();
+  return { method: name.endsWith(' --') ? name.slice(0, -2).trimEnd() : name, how };
+}
 
 function statusOf(run: number, failures: number, errors: number, skipped: number): TestStatus {
   if (failures > 0) return 'FAILED';

@@ -132,6 +132,10 @@ describe('a hostile log', () => {
     'deep XML': '<testsuite name="a">'.repeat(20_000),
     'deep JSON': `{"a":${'['.repeat(50_000)}\n`,
     'text that resembles durations': `  ✓ ${' (1'.repeat(20_000)}\n`.repeat(4),
+    'repeated notes': ` ✓ a > b${' (retry x1)'.repeat(5_000)}x\n`,
+    'blanks after dots': `1/1 Test #1: a .${' '.repeat(60_000)}!\n`.repeat(5),
+    'blanks within a title': `  ● s › a${' '.repeat(60_000)}b)\na${' '.repeat(60_000)}b\n`.repeat(4),
+    'names of nested classes': `a${' > a'.repeat(15_000)}\n`.repeat(16),
     'deep indentation': Array.from({ length: 2000 }, (_, depth) => `${' '.repeat(depth)}✓ a > b`).join('\n'),
   };
   for (const [shape, log] of Object.entries(shapes)) {
