@@ -81,7 +81,10 @@ function rememberWords(preTokenizer: PreTokenizer | null): void {
     const found = known.get(word);
     if (found !== undefined) return found;
     const written = write(word, options);
-    if (word.length <= longestKeptWord) known.set(word, written);
+    if (word.length <= longestKeptWord) known.set(copied(word), written);
     return written;
   };
 }
+
+/** Copies a text. A part of a text keeps the whole one alive, which here is a prompt of any length. */
+const copied = (text: string): string => Buffer.from(text, 'utf16le').toString('utf16le');
