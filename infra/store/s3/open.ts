@@ -5,11 +5,21 @@ import type { S3Place } from './place.ts';
 import { createRequests } from './requests.ts';
 
 const connectMs = 3_000;
-const answerMs = 30_000;
+const silentMs = 30_000;
 const sockets = 64;
 
+export interface OpenBucketOptions {
+  /** The number of objects in one page of a listing. Default: as many as the store gives. */
+  readonly pageSize?: number;
+  /**
+   * The time in which a connection must carry something, in milliseconds, also within an answer. A large object may take longer
+   * as a whole.
+   */
+  readonly silentMs?: number;
+}
+
 /** Opens a bucket. No request is made. */
-export function openBucket(place: S3Place, options: { readonly pageSize?: number } = {}): Objects {
+export function openBucket(place: S3Place, options: OpenBucketOptions = {}): Objects {
   const { bucket, prefix, endpoint, region, pathStyle } = place;
   const client = new S3Client({
     forcePathStyle: pathStyle,
@@ -22,11 +32,12 @@ export function openBucket(place: S3Place, options: { readonly pageSize?: number
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: {
       connectionTimeout: connectMs,
-      requestTimeout: answerMs,
-      throwOnRequestTimeout: true,
+      socketTimeout: options.silentMs ?? silentMs,
       httpAgent: { keepAlive: true, maxSockets: sockets },
       httpsAgent: { keepAlive: true, maxSockets: sockets },
     },
   });
-  return createBucket({ client, requests: createRequests(`s3://${bucket}`), bucket, prefix, ...options });
+  const { pageSize } = options;
+  const requests = createRequests(`s3://${bucket}`);
+  return createBucket({ client, requests, bucket, prefix, ...(pageSize !== undefined && { pageSize }) });
 }

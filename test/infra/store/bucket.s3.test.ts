@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { after, describe, it } from 'node:test';
 import type { Objects } from '../../../infra/store/objects.ts';
 import { openBucket } from '../../../infra/store/s3/open.ts';
@@ -86,6 +89,60 @@ describe('a bucket', () => {
     }
   });
 });
+
+describe('an answer of a bucket', () => {
+  it('is asked for again once it goes silent before its end', { timeout: 60_000 }, async () => {
+    const store = await startAnswering([
+      (response) => void response.write('12345'),
+      (response) => response.end('whole'),
+    ]);
+    try {
+      const objects = openBucket(server.place({ endpoint: store.url }), { silentMs: 200 });
+      assert.equal((await objects.get('a'))?.bytes.toString(), 'whole');
+    } finally {
+      await store.close();
+    }
+  });
+
+  it('may take longer while it carries something', async () => {
+    const letters = [...'abcdef'];
+    const store = await startAnswering([
+      (response) => {
+        const timer = setInterval(() => {
+          const letter = letters.shift();
+          if (letter !== undefined) return void response.write(letter);
+          clearInterval(timer);
+          response.end();
+        }, 200);
+      },
+    ]);
+    try {
+      const objects = openBucket(server.place({ endpoint: store.url }), { silentMs: 1_000 });
+      assert.equal((await objects.get('a'))?.bytes.toString(), 'abcdef');
+    } finally {
+      await store.close();
+    }
+  });
+});
+
+/** Starts a server that sends a head at once, and leaves the body of each answer in turn to a function. */
+async function startAnswering(bodies: ((response: ServerResponse) => void)[]) {
+  const answering = createServer((_, response) => {
+    response.writeHead(200, { etag: '"1"' });
+    (bodies.shift() ?? assert.fail('one request too many'))(response);
+  });
+  answering.listen(0, '127.0.0.1');
+  await once(answering, 'listening');
+  const { port } = answering.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    async close() {
+      answering.closeAllConnections();
+      answering.close();
+      await once(answering, 'close');
+    },
+  };
+}
 
 describe('removal from a bucket', () => {
   it('leaves an object that was renewed after its removal was decided', async () => {
