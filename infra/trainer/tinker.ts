@@ -14,6 +14,7 @@ import {
   createTrainerConnection,
   failureOf,
   isProtobuf,
+  isTransient,
   parseReply,
   refused,
   type TrainerConnection,
@@ -146,7 +147,10 @@ function createForwardBackward(connection: TrainerConnection, reduction: 'sum' |
  * missing fields.
  */
 async function negotiate(connection: TrainerConnection, signal?: AbortSignal): Promise<WireFormat> {
-  const reply = await connection.post({ path: '/api/v1/forward_backward', json: {} }, signal);
+  const path = '/api/v1/forward_backward';
+  const reply = await connection.post({ path, json: {} }, signal);
+  // A server that reads no JSON may also fail at it.
+  if (isTransient(reply) && reply.status !== 500) throw failureOf(reply, path);
   return reply.status === 400 || reply.status === 422 ? 'json' : 'protobuf';
 }
 

@@ -122,9 +122,12 @@ export function failureOf(reply: HttpReply, what: string): TemperFailure {
     const advice = 'create a model and load the last checkpoint';
     return new TemperFailure('TrainerLostModel', `${message}; ${advice}`);
   }
-  const isTransient = reply.status >= 500 || [408, 410, 425, 429].includes(reply.status);
-  return isTransient ? unavailable(message) : refused(message);
+  return isTransient(reply) ? unavailable(message) : refused(message);
 }
+
+/** Whether the same request may succeed later. */
+export const isTransient = ({ status }: Pick<HttpReply, 'status'>): boolean =>
+  status >= 500 || [408, 410, 425, 429].includes(status);
 
 export function refused(message: string, options?: ErrorOptions): TemperFailure {
   return new TemperFailure('TrainerRefused', message, options);

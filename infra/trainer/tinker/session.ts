@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { createSessionResponse } from '../../kits/tinker-wire/index.ts';
 import type { SessionRecord } from '../journal.ts';
-import { failureOf, parseReply, type TrainerConnection } from './connection.ts';
+import { failureOf, isTransient, parseReply, type TrainerConnection } from './connection.ts';
 
 /** The SDK's own interval. SkyRL unloads a session's models after 300 s without a heartbeat. */
 const heartbeatMs = 10_000;
@@ -23,8 +23,12 @@ export function createSession(connection: TrainerConnection, record?: SessionRec
   let current: Promise<string> | null = null;
   let timer: NodeJS.Timeout | null = null;
 
+  /** Returns whether the server knows the session. Throws if it may know it, and does not say so now. */
   const sendHeartbeat = async (sessionId: string, signal?: AbortSignal): Promise<boolean> => {
-    const reply = await connection.post({ path: '/api/v1/session_heartbeat', json: { session_id: sessionId } }, signal);
+    const path = '/api/v1/session_heartbeat';
+    const reply = await connection.post({ path, json: { session_id: sessionId } }, signal);
+    // A busy server, or a proxy before it, has not lost the session, whose models would be unloaded without heartbeats.
+    if (isTransient(reply) && reply.status !== 410) throw failureOf(reply, path);
     return reply.status === 200;
   };
 

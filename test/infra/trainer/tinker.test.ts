@@ -5,8 +5,6 @@ import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { decodeRequest, encodeOutput } from '../../../infra/kits/tinker-wire/index.ts';
-import { createDirectory } from '../../../infra/store/directory.ts';
-import { createSessionRecord } from '../../../infra/trainer/journal.ts';
 import { createTinkerTrainer, type TinkerOptions } from '../../../infra/trainer/tinker.ts';
 import type { Datum, ForwardBackward } from '../../../infra/trainer/trainer.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
@@ -83,6 +81,22 @@ describe('forward_backward', () => {
       forward_backward_input: { loss_fn: 'ppo', data: [{ loss_fn_inputs: { weights: { data: [0, 1] } } }] },
     });
     assert.equal(server.seen.at(-2)?.route, 'POST /api/v1/forward');
+  });
+
+  it('is negotiated again with a server that was only starting', async (t) => {
+    const json = { loss_fn_output_type: '', loss_fn_outputs: [{ logprobs: { data: [-1, -2] } }], metrics: {} };
+    let starts = true;
+    const { trainer } = await trainerOn(t, {
+      'POST /api/v1/forward_backward': (body) => {
+        if (starts) return { status: 503, json: { detail: 'starting' } };
+        const isWhole = !(body instanceof Uint8Array) && Object.keys(body as object).length > 0;
+        return isWhole ? future() : { status: 422, json: { detail: 'JSON only' } };
+      },
+      'POST /api/v1/retrieve_future': () => ({ status: 200, json }),
+    });
+    await assert.rejects(trainer.forwardBackward(request), failsWith('TrainerUnavailable', /starting/));
+    starts = false;
+    assert.deepEqual((await trainer.forwardBackward(request)).logprobs, [[-1, -2]]);
   });
 
   it('scales advantages by datums and weights if the server takes means', async (t) => {
@@ -254,38 +268,4 @@ describe('weights for the engine', () => {
     await mkdir(directory, { recursive: true });
     assert.equal(await trainer.saveForSampler('m', 'v1', 1), directory);
   });
-});
-
-it('a session survives its process, and a server that no longer knows it gets a new one', async (t) => {
-  let known = ['s1'];
-  let opened = 0;
-  const routes: Routes = {
-    'POST /api/v1/create_session': () => {
-      known.push(`s${++opened}`);
-      return { status: 200, json: { session_id: `s${opened}` } };
-    },
-    'POST /api/v1/session_heartbeat': (body) => ({
-      status: known.includes((body as { session_id: string }).session_id) ? 200 : 404,
-      json: {},
-    }),
-    'POST /api/v1/create_model': (body) =>
-      known.includes((body as { session_id: string }).session_id)
-        ? { status: 200, json: { model_id: 'm', request_id: '1' } }
-        : { status: 404, json: { detail: 'Session not found' } },
-    'POST /api/v1/retrieve_future': () => ({ status: 200, json: {} }),
-  };
-  const { server, trainer, checkpointsDir } = await trainerOn(t, routes);
-  const options = { url: server.url, baseModel: 'base', reduction: 'sum', checkpointsDir } as const;
-  const sessionRecord = createSessionRecord(createDirectory(checkpointsDir), 'run');
-  trainer.close();
-  const first = createTinkerTrainer({ ...options, sessionRecord });
-  await first.createModel({ loraRank: 1, seed: 1 });
-  first.close();
-  const second = createTinkerTrainer({ ...options, sessionRecord });
-  t.after(() => second.close());
-  await second.createModel({ loraRank: 1, seed: 1 });
-  assert.equal(opened, 1);
-  known = [];
-  await second.createModel({ loraRank: 1, seed: 1 });
-  assert.equal(opened, 2);
 });
