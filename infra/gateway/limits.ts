@@ -18,6 +18,8 @@ export const limits = {
   turnsAtOnce: 16,
   /** Recorded failed requests per session; an agent that ignores its limits must not fill the disk. */
   requestFailures: 100,
+  /** Failed requests of one session that are logged in a minute, however many an agent makes. */
+  loggedFailures: 20,
   /** Calls of host tools in one session, and characters of their arguments and results: an agent must not fill the disk. */
   hostCalls: 500,
   hostCallCharacters: 64_000,

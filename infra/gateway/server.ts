@@ -6,12 +6,14 @@ import { openModel } from '../open-model.ts';
 import type { StackKeys } from '../stack.ts';
 import type { Store } from '../store/store.ts';
 import type { TurnRecord } from './branches/turn-record.ts';
+import type { GatewayError } from './gateway-error.ts';
 import { createAgentSide } from './http/agent-side.ts';
 import { createControlSide } from './http/control-side.ts';
 import { createForward } from './http/forward.ts';
 import { listenOnSocket } from './http/listener.ts';
 import { createSessionSockets, type SessionSockets } from './http/session-sockets.ts';
 import { limits } from './limits.ts';
+import { limitFailures } from './logged-failures.ts';
 import { createPeers } from './peers.ts';
 import { createPresence, type Presence } from './sessions/presence.ts';
 import { createSessions, type Sessions } from './sessions/sessions.ts';
@@ -132,8 +134,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     stackKeys: options.stackKeys,
     modelName: model.name,
     sessionOf: (socket) => sessionSockets.sessionOf(socket),
-    onError: (session, { kind, message, cause }) =>
-      log({ kind: 'request-failed', session, error: `${kind}: ${message}`, cause }),
+    onError: limitFailures((session, error, note) => log(failureEvent(session, error, note))),
   });
   const controlSide = createControlSide({ sessions, sockets: sessionSockets, upstreams, policies });
   await mkdir(sockets.agents, { recursive: true, mode: 0o755 });
@@ -170,6 +171,10 @@ function turnEvent(session: string, turn: TurnRecord): GatewayEvent {
     sampledTokens: sampledTokensOf(turn),
     ms: turn.endedAt - turn.startedAt,
   };
+}
+
+function failureEvent(session: string | null, { kind, message, cause }: GatewayError, note: string): GatewayEvent {
+  return { kind: 'request-failed', session, error: `${kind}: ${message}${note}`, cause };
 }
 
 function logForks({ log, modelDir }: GatewayOptions, model: Model): void {

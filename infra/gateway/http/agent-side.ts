@@ -50,10 +50,10 @@ export function createAgentSide(deps: AgentSideDeps): RequestListener {
   async function route(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = (request.url ?? '/').split('?', 1)[0] ?? '/';
     const dialect = dialectOf(path, request.headers);
+    const own = deps.sessionOf(request.socket);
     let session: Session | null = null;
     try {
       if (path === '/') return void response.writeHead(200).end();
-      const own = deps.sessionOf(request.socket);
       if (own !== null) requests.add(own, response);
       const found = await authenticate({ id: sessionOfSecret(presentedSecret(request)), own, sessions: deps.sessions });
       if ('holder' in found) return await deps.forward(request, response, found.holder);
@@ -63,7 +63,7 @@ export function createAgentSide(deps: AgentSideDeps): RequestListener {
     } catch (error) {
       if (response.destroyed || response.writableEnded) return;
       const failure = toGatewayError(error);
-      deps.onError(session?.opened.session ?? null, failure);
+      deps.onError(session?.opened.session ?? own, failure);
       sendError(dialect, failure, response);
     }
   }
