@@ -13,12 +13,17 @@ export function createProse(): Prose {
   let held = '';
   return {
     push(text) {
-      const all = held + text;
-      const from = started ? all : all.replace(/^[\r\n]+/, '');
-      const shown = from.trimEnd();
-      held = from.slice(shown.length);
-      if (shown !== '') started = true;
-      return shown;
+      const begun = started || held !== '' ? text : text.replace(/^[\r\n]+/, '');
+      const shown = begun.trimEnd();
+      // What is held back is not looked at again: a reply may consist of thousands of blanks.
+      if (shown === '') {
+        held += begun;
+        return '';
+      }
+      const all = held + shown;
+      held = begun.slice(shown.length);
+      started = true;
+      return all;
     },
     reset() {
       started = false;
