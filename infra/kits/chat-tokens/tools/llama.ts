@@ -22,6 +22,8 @@ class LlamaParser implements ReplyParser {
   #scanner = createJsonScanner();
   /** Whether the buffered text follows the tag. */
   #tagged = false;
+  /** Whether text that is no call follows the tag. */
+  #isOther = false;
   #buffer = '';
 
   constructor({ tokens, tools }: ParserInput) {
@@ -42,6 +44,7 @@ class LlamaParser implements ReplyParser {
     const events = this.#close();
     this.#state = 'open';
     this.#tagged = true;
+    this.#isOther = false;
     this.#buffer = '';
     return events;
   }
@@ -49,10 +52,16 @@ class LlamaParser implements ReplyParser {
   #addText(text: string): ReplyEvent[] {
     if (this.#state === 'text') return this.#addReplyText(text);
     if (this.#state === 'json') return this.#scan(text);
+    // What is buffered here are separators, or text after the tag that is no call: none of it is looked at again.
+    const at = this.#isOther ? 0 : text.search(/[^\s;,]/);
+    const begin = this.#buffer.length + at;
     this.#buffer += text;
-    const begin = this.#buffer.search(/[^\s;,]/);
-    if (begin < 0) return [];
-    if (this.#buffer[begin] !== '{') return this.#tagged ? [] : this.#endAsText(this.#buffer);
+    if (at < 0) return [];
+    if (this.#isOther || text[at] !== '{') {
+      if (!this.#tagged) return this.#endAsText(this.#buffer);
+      this.#isOther = true;
+      return [];
+    }
     this.#state = 'json';
     this.#scanner = createJsonScanner();
     const json = this.#buffer.slice(begin);

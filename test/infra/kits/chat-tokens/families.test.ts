@@ -7,6 +7,7 @@ import type { Message, Tool } from '../../../../infra/kits/chat-tokens/conversat
 import { renderText } from '../../../../infra/kits/chat-tokens/render.ts';
 import { bash, type Reply, readReply } from '../../../helpers/models/read-reply.ts';
 import { delimitersOf, type TinyFamily, tinyFamily, type Vocabulary } from '../../../helpers/models/tiny-families.ts';
+import { userSeconds } from '../../../helpers/user-seconds.ts';
 
 const fixture = (path: string): string => readFileSync(join(import.meta.dirname, '../../../fixtures', path), 'utf8');
 
@@ -145,6 +146,13 @@ for (const { family, vocabulary, template, textBeside, parallel, fragments } of 
 
     it('is recognized by the structure of the template', () => {
       assert.equal(tiny.model.family.name, family);
+    });
+
+    it('reads a long reply of blanks in time in proportion to its length', () => {
+      const blanks = Array<number>(50_000).fill(tiny.model.tokens.encode(' ')[0] ?? assert.fail());
+      const seconds = userSeconds(() => assert.equal(readReply(tiny.model, blanks).text, ''));
+      // It takes a second; one that looks at all blanks again with each takes half a minute.
+      assert.ok(seconds < 6, `took ${seconds} s`);
     });
 
     it('reads what the template renders', () => {
