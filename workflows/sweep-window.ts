@@ -6,12 +6,13 @@ import {
   log,
   patched,
   setCurrentDetails,
+  setHandler,
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
-import { windowReportSignal } from './contracts/messages.ts';
+import { windowControlSignal, windowReportSignal } from './contracts/messages.ts';
 import { searchAttributes } from './contracts/search-attributes.ts';
-import type { SweepState, SweepWindowReport, SweepWindowRequest } from './contracts/sweep-state.ts';
+import type { SweepState, SweepWindowControl, SweepWindowReport, SweepWindowRequest } from './contracts/sweep-state.ts';
 import { continueInNewest } from './shared/continue.ts';
 import { handlePause } from './shared/pause.ts';
 import { type Attempts, cancelAttempts, makeAttempts } from './sweep/attempts.ts';
@@ -37,6 +38,7 @@ export async function sweepWindow(request: SweepWindowRequest, carried?: SweepSt
     upsertSearchAttributes([{ key: searchAttributes.run, value: sweep }]);
   }
   let resumes = carried?.resumes ?? request.resumes ?? 0;
+  let control = carried?.control ?? request.control ?? 0;
   const reports = createReports(request, tally, () => resumes);
   const attempts: Attempts = {
     sweep,
@@ -45,8 +47,20 @@ export async function sweepWindow(request: SweepWindowRequest, carried?: SweepSt
     tally,
     rollouts: createSweepRollouts(request, input, tally),
     show: reports.sendIfChanged,
-    continueAsNew: () => continueInNewest<typeof sweepWindow>(request, { ...tally.state(), resumes }),
+    continueAsNew: () => continueInNewest<typeof sweepWindow>(request, { ...tally.state(), resumes, control }),
   };
+  const obey = (now: SweepWindowControl): void => {
+    // A later one has overtaken it.
+    if (now.number <= control) return;
+    control = now.number;
+    if (now.resumes > resumes) tally.watch.forget();
+    resumes = Math.max(resumes, now.resumes);
+    tally.budget = now.budget;
+    tally.pausedBecause = now.pausedBecause;
+    tally.changes += 1;
+  };
+  setHandler(windowControlSignal, obey, { description: 'sent by the sweep of this window, not by hand' });
+  // Sweeps of earlier workers send these signals, which have no order.
   handlePause(tally, {
     what: 'rollout',
     changed() {

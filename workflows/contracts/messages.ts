@@ -6,7 +6,7 @@ import type { RegradeStatus } from './regrade.ts';
 import type { Stage } from './rollout.ts';
 import type { RunStatus } from './run.ts';
 import type { SweepStatus } from './sweep.ts';
-import type { SweepWindowReport } from './sweep-state.ts';
+import type { SweepWindowControl, SweepWindowReport } from './sweep-state.ts';
 
 /**
  * Stops starting new work; what runs continues. Takes an optional reason. With `unless-paused`, runs, sweeps and regrades that
@@ -15,7 +15,7 @@ import type { SweepWindowReport } from './sweep-state.ts';
 export const pauseSignal = defineSignal<[reason?: string, when?: 'unless-paused']>('pause');
 /**
  * Continues after a pause. With a reason, runs, sweeps and regrades continue only if they are paused for that reason. A sweep
- * tells its windows how often it was resumed, and their part of the budget.
+ * of earlier workers tells its windows how often it was resumed, and their part of the budget.
  */
 export const resumeSignal = defineSignal<[onlyIfPausedBecause?: string, resumes?: number, budget?: Budget]>('resume');
 
@@ -24,6 +24,9 @@ export const setBudgetUpdate = defineUpdate<Budget, [BudgetChange]>('setBudget')
 
 /** The report of a group to its run: every rollout of the group has its outcome. */
 export const groupDoneSignal = defineSignal<[GroupSummary]>('groupDone');
+
+/** Tells a window the state of its sweep. */
+export const windowControlSignal = defineSignal<[SweepWindowControl]>('windowControl');
 
 /** The report of a window to its sweep. */
 export const windowReportSignal = defineSignal<[SweepWindowReport]>('windowReport');

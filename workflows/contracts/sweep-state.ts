@@ -22,6 +22,19 @@ export interface SweepWindowRequest extends SweepWindow {
   readonly pausedBecause: string | null;
   /** The number of times that the sweep had been resumed when the window started. */
   readonly resumes?: number;
+  /** The number of changes of the sweep when the window started. */
+  readonly control?: number;
+}
+
+/** The state of a sweep, as it tells its windows. Signals may arrive in any order, so the one with the highest number counts. */
+export interface SweepWindowControl {
+  /** The number of changes of the sweep so far. */
+  readonly number: number;
+  readonly pausedBecause: string | null;
+  /** The number of times that the sweep was resumed. */
+  readonly resumes: number;
+  /** The window's part of the budget. */
+  readonly budget: Budget;
 }
 
 /** The progress of a window, as it reports it to its sweep. Each report replaces the earlier ones; they may arrive in any order. */
@@ -67,6 +80,8 @@ export interface SweepState {
   readonly recentOutcomes: readonly Outcome[];
   /** The number of resumes that a window knows of. */
   readonly resumes?: number;
+  /** The number of the last control that a window got. */
+  readonly control?: number;
   /** The budget as it is now, or a window's part of it; if it is absent, it is that of the input. */
   readonly budget?: Budget;
   readonly endedEarly: string | null;

@@ -1,5 +1,4 @@
 import {
-  type ChildWorkflowHandle,
   isCancellation,
   log,
   ParentClosePolicy,
@@ -14,7 +13,7 @@ import { addFlags, noFlags } from '../algorithms/flags.ts';
 import type { Budget } from '../contracts/budget.ts';
 import { rootMessage } from '../contracts/error-message.ts';
 import { sweepWindowId } from '../contracts/ids.ts';
-import { pauseSignal, resumeSignal, windowReportSignal } from '../contracts/messages.ts';
+import { windowReportSignal } from '../contracts/messages.ts';
 import { outcomes, zeroCount } from '../contracts/outcome.ts';
 import { leftOutKinds, type SweepInput, type SweepPlan } from '../contracts/sweep.ts';
 import type { SweepSums, SweepWindowReport, SweepWindowRequest } from '../contracts/sweep-state.ts';
@@ -24,6 +23,7 @@ import { handlePauseSignals } from '../shared/pause.ts';
 import type { sweepWindow } from '../sweep-window.ts';
 import { partOfWindow, reasonOfWindows } from './budget.ts';
 import type { SweepFigures, SweepTally } from './tally.ts';
+import { createWindowControls, type Window } from './window-controls.ts';
 
 /**
  * The largest number of rollouts that one workflow has as children. The server allows 2,000 and slows down well before, and
@@ -64,33 +64,24 @@ export function createSweepWindows(options: SweepWindowsOptions): SweepWindows {
   const reports = createReports(options, windows);
   const { figures, chunks } = reports;
   const running = new Map<number, Window>();
-  /** The number of resumes. A window that paused before it knew of the last one has resumed by now, or is about to. */
-  let resumes = 0;
-
-  // A window that has just ended can't be signalled, and need not be.
-  const toEach = (deliver: (window: Window, number: number) => Promise<void>): void => {
-    for (const [number, window] of running) void deliver(window, number).catch(() => undefined);
-  };
   const partOf = (window: number): Budget => partOfWindow(tally.budget, window, windows);
-  const resumeOne = (window: Window, number: number): Promise<void> =>
-    window.signal(resumeSignal, undefined, resumes, partOf(number));
+  const controls = createWindowControls({ tally, running, partOf });
+
   const pause = (reason: string): void => {
     tally.pausedBecause = reason;
-    toEach((window) => window.signal(pauseSignal, reason));
+    controls.pause();
     changed();
   };
   const resume = (): void => {
     const why = reasonOfWindows(sweep, figures());
     tally.pausedBecause = why;
-    if (why === null) {
-      resumes += 1;
-      toEach(resumeOne);
-      // The windows run if the budget was lowered. Sweeps whose workers left them running continued.
-    } else if (patched('pause-windows-at-lower-budget')) toEach((window) => window.signal(pauseSignal, why));
+    if (why === null) controls.resume();
+    // The windows run if the budget was lowered. Sweeps whose workers left them running continued.
+    else if (patched('pause-windows-at-lower-budget')) controls.pause();
     changed();
   };
   const arrive = (report: SweepWindowReport): void => {
-    const why = reports.take(report, resumes);
+    const why = reports.take(report, controls.resumes);
     if (why !== null && tally.pausedBecause === null) pause(why);
     else changed();
   };
@@ -100,14 +91,11 @@ export function createSweepWindows(options: SweepWindowsOptions): SweepWindows {
 
   async function run(window: number): Promise<void> {
     try {
-      const atStart = { pausedBecause: tally.pausedBecause, resumes };
+      const atStart = controls.atStart();
       const part = { concurrency: Math.ceil(input.concurrency / windows), budget: partOf(window) };
       const handle = await startWindow({ ...input, ...part }, { plan, window, windows, ...atStart });
       running.set(window, handle);
-      // What was sent to the windows meanwhile has not reached this one.
-      if (resumes > atStart.resumes) await resumeOne(handle, window);
-      if (tally.pausedBecause !== null && tally.pausedBecause !== atStart.pausedBecause)
-        await handle.signal(pauseSignal, tally.pausedBecause);
+      await controls.catchUp(handle, window, atStart);
       await handle.result();
     } catch (error) {
       if (isCancellation(error)) throw error;
@@ -174,8 +162,6 @@ function isNewPause({ pausedBecause, resumes = 0 }: SweepWindowReport, before: S
   return pausedBecause !== null && resumes > (before.resumes ?? 0) && patched('pause-again-after-resume');
 }
 
-type Window = ChildWorkflowHandle<typeof sweepWindow>;
-
 interface Handlers {
   pause(reason: string): void;
   resume(): void;
@@ -198,7 +184,7 @@ const replayTime = '1m';
 
 function startWindow(
   input: SweepInput,
-  window: Pick<SweepWindowRequest, 'plan' | 'window' | 'windows' | 'pausedBecause' | 'resumes'>,
+  window: Pick<SweepWindowRequest, 'plan' | 'window' | 'windows' | 'pausedBecause' | 'resumes' | 'control'>,
 ): Promise<Window> {
   const { workflowId: sweep, firstExecutionRunId: sweepKey } = workflowInfo();
   return startChild<typeof sweepWindow>('sweepWindow', {
