@@ -43,7 +43,9 @@ interface Run {
 export async function trainingRun(request: RunRequest, carried?: RunState): Promise<RunStatus> {
   const input = parseInput('trainingRun', runInput, request);
   // Despite its documentation, this is the start of the execution and not of the chain.
-  const tally = createRunTally(input, carried ?? null, workflowInfo().startTime.getTime());
+  const startedAt = workflowInfo().startTime.getTime();
+  // Runs whose workers did not tell stops by hand from their own counted both.
+  const tally = createRunTally(input, carried ?? null, startedAt, () => !patched('stopped-by-hand'));
   const view = createRunView(input, tally);
   const run: Run = { input, tally, stepper: createStepper(input, tally), view };
   handleMessages(run);

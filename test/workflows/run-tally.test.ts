@@ -167,8 +167,10 @@ describe('groups that are too stale to train on', () => {
     return createRunTally(input, { ...state, step: 5, policyVersion: 5 }, startedAt);
   }
 
-  function end(tally: RunTally, version: number, counts = scored): void {
-    tally.arrive({ runKey: '', index: tally.admit(), minVersion: version, outcomes: counts, meanReward: null }, false);
+  const stale = { ...zeroCount(outcomes), stale: 2 };
+
+  function end(tally: RunTally, version: number, counts = scored, index = tally.admit()): void {
+    tally.arrive({ runKey: '', index, minVersion: version, outcomes: counts, meanReward: null }, false);
     tally.takeForStep();
   }
 
@@ -200,14 +202,28 @@ describe('groups that are too stale to train on', () => {
     );
   });
 
-  it('are counted beside groups that end as infra, and those that were stopped', () => {
+  it('are counted beside groups that end as infra, and those that the run has stopped', () => {
     const tally = afterSteps({ pauseAtStaleGroups: 3 });
     end(tally, 2);
     end(tally, 5, { ...zeroCount(outcomes), infra: 2 });
-    end(tally, 2, { ...zeroCount(outcomes), stale: 2 });
+    const stopped = tally.admit();
+    tally.stops(stopped);
+    end(tally, 2, stale, stopped);
     assert.equal(reason(tally), null);
     end(tally, 2);
     assert.notEqual(reason(tally), null);
+  });
+
+  it('are not those that were stopped by hand, unless the run has stopped them, too, in an earlier execution', () => {
+    const input = runInput.parse({ ...small, pauseAtStaleGroups: 1 });
+    const before = createRunTally(input, null, startedAt);
+    const [byRun, byHand] = [before.admit(), before.admit()];
+    before.stops(byRun);
+    const tally = createRunTally(input, JSON.parse(JSON.stringify(before.state())), startedAt);
+    end(tally, 0, stale, byHand);
+    assert.deepEqual([tally.groups.stale, reason(tally)], [1, null]);
+    end(tally, 0, stale, byRun);
+    assert.deepEqual([tally.groups.stale, reason(tally) === null], [2, false]);
   });
 
   it('are forgotten after a step', () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { resumeSignal, runStatusQuery } from '../../workflows/contracts/messages.ts';
+import { groupId } from '../../workflows/contracts/ids.ts';
+import { resumeSignal, runStatusQuery, stopSignal } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
 import type { Script } from '../helpers/temporal/script.ts';
@@ -85,6 +86,24 @@ describe('a stale group', () => {
     assert.equal(end.groups.trained, 3);
     assert.equal(end.rollouts.scored, end.rolloutsStarted);
     assert.equal(end.groups.stale, 0);
+  });
+
+  it('is no reason to pause if it is stopped by hand', async () => {
+    let atWork = 0;
+    const agent = (): Promise<void> => {
+      atWork += 1;
+      return atWork > 2 ? Promise.resolve() : gate.promise;
+    };
+    play({ agent });
+    const handle = await start('by-hand', { steps: 1, pauseAtStaleGroups: 1 });
+    await until(() => atWork === 2);
+    const { runKey }: RunStatus = await handle.query(runStatusQuery);
+    await stack.server.client.workflow.getHandle(groupId('by-hand', runKey, 0)).signal(stopSignal, 'stale');
+    const ended = await until(async () => {
+      const status: RunStatus = await handle.query(runStatusQuery);
+      return (status.phase === 'paused' || status.phase === 'done') && status;
+    });
+    assert.deepEqual([ended.pausedBecause, ended.step, ended.groups.stale], [null, 1, 1]);
   });
 
   it('is a reason to pause if all are, also again after a resume, until engines serve the weights of the run', async () => {

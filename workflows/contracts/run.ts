@@ -119,8 +119,9 @@ export const runInput = z.strictObject({
   pauseAtStaleGroups: integer(1, 1_000_000, 'groups')
     .optional()
     .describe(
-      'The run pauses itself when this many groups were too stale to train on and no step was made meanwhile. Default: twice ' +
-        'as many as it keeps in flight, which is 2 × (`maxStaleness` + 1) × `groupsPerStep`, but at least 8.',
+      'The run pauses itself when this many groups were too stale to train on and no step was made meanwhile. Those that were ' +
+        'stopped by hand do not count. Default: twice as many as it keeps in flight, which is ' +
+        '2 × (`maxStaleness` + 1) × `groupsPerStep`, but at least 8.',
     ),
 });
 export type RunInput = z.output<typeof runInput>;
@@ -214,6 +215,8 @@ export interface RunState {
   readonly cost?: RunCost;
   /** Absent in the state of 0.4.0. */
   readonly staleGroups?: StaleGroups;
+  /** The groups in flight that the run has stopped, by number. */
+  readonly stopped?: readonly number[];
   /** The budget, if it was changed while the run was open; else it is that of the input. */
   readonly budget?: Budget;
 }

@@ -80,6 +80,7 @@ export async function stopStaleGroups(input: RunInput, tally: RunTally): Promise
   for (const [position, index] of suspects.entries()) {
     const version = versions[position] ?? tally.policyVersion;
     if (!tooOld(version)) continue;
+    tally.stops(index);
     await getExternalWorkflowHandle(groupId(workflowId, runKey, index))
       .signal(stopSignal, 'stale')
       .catch((error) => log.info('the stale group has already ended', { index, error: String(error) }));

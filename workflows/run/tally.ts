@@ -44,6 +44,8 @@ export interface RunTally extends Pausable {
   addTrainerTime(sinceMs: number): void;
   /** Admits the next group and returns its number, which is never used again. */
   admit(): number;
+  /** Notes that the run stops a group because it is too stale. */
+  stops(index: number): void;
   /** Counts a group that has reported, or was reconciled. A second report of the same group changes nothing. */
   arrive(summary: GroupSummary, cancelling: boolean): void;
   /** Counts a group that was admitted and can't be started: all of its rollouts count as failed, and the run pauses. */
@@ -61,9 +63,16 @@ export interface RunTally extends Pausable {
   state(): RunState;
 }
 
-/** Creates the tally of an execution that started at `nowMs`, with the state that an earlier one carried on, or null. */
-export const createRunTally = (input: RunInput, state: RunState | null, nowMs: number): RunTally =>
-  new Tally(input, state, nowMs);
+/**
+ * Creates the tally of an execution that started at `nowMs`, with the state that an earlier one carried on, or null.
+ * `pausesAtStopsByHand`: whether groups that were stopped by hand count as too stale. It is asked when one has ended.
+ */
+export const createRunTally = (
+  input: RunInput,
+  state: RunState | null,
+  nowMs: number,
+  pausesAtStopsByHand: () => boolean = () => false,
+): RunTally => new Tally(input, state, nowMs, pausesAtStopsByHand);
 
 class Tally implements RunTally {
   readonly startedAt: number;
@@ -83,11 +92,16 @@ class Tally implements RunTally {
   readonly watch: OutcomeWatch;
   readonly staleWatch: StaleWatch;
   readonly #input: RunInput;
+  readonly #pausesAtStopsByHand: () => boolean;
+  /** The groups in flight that the run has stopped. */
+  readonly #stopped: Set<number>;
   #dropped: [number, Fate][];
   #plan: StepPlan | null;
 
-  constructor(input: RunInput, state: RunState | null, nowMs: number) {
+  constructor(input: RunInput, state: RunState | null, nowMs: number, pausesAtStopsByHand: () => boolean) {
     this.#input = input;
+    this.#pausesAtStopsByHand = pausesAtStopsByHand;
+    this.#stopped = new Set(state?.stopped);
     this.startedAt = state?.startedAt ?? nowMs;
     this.groupsStarted = state?.groupsStarted ?? 0;
     this.step = state?.step ?? 0;
@@ -123,8 +137,13 @@ class Tally implements RunTally {
     return index;
   }
 
+  stops(index: number): void {
+    this.#stopped.add(index);
+  }
+
   arrive(summary: GroupSummary, cancelling: boolean): void {
     if (!this.inFlight.delete(summary.index)) return;
+    const isStopped = this.#stopped.delete(summary.index);
     for (const outcome of outcomes) {
       const count = summary.outcomes[outcome];
       this.rollouts[outcome] += count;
@@ -137,7 +156,8 @@ class Tally implements RunTally {
     if (summary.flags !== undefined) this.flags = addFlags(this.flags, summary.flags);
     const fate = cancelling ? 'cancelled' : fateOnArrival(summary, this.#input.rolloutsPerGroup);
     if (fate === null) this.ready.set(summary.index, summary.minVersion);
-    else if (fate === 'stale') this.#dropStale(summary.index, fate, summary.minVersion);
+    else if (fate === 'stale' && (isStopped || this.#pausesAtStopsByHand()))
+      this.#dropStale(summary.index, fate, summary.minVersion);
     else this.#drop(summary.index, fate);
   }
 
@@ -217,6 +237,7 @@ class Tally implements RunTally {
       dropped: this.#dropped,
       cost: this.cost,
       staleGroups: this.staleWatch.seen,
+      stopped: [...this.#stopped],
       budget: this.budget,
     };
   }
