@@ -233,6 +233,8 @@ export const reconcileEvery = '1m';
 export const cancelAgainFirstMs = 5_000;
 /** The longest interval at which a workflow looks after work that it has cancelled, likewise. */
 export const cancelledLookMostMs = 60_000;
+/** The interval at which a cancelled run looks after the rollouts of groups that were terminated, since these report nothing. */
+export const endingLookMs = 5_000;
 /** The longest interval of both for workflows that began to cancel before the two were apart. */
 export const cancelAgainMostMs = 20_000;
 

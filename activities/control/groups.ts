@@ -51,7 +51,7 @@ export function reconcile(
       Array.from({ length: input.rolloutsPerGroup }, (_, position) => rolloutReport(rolloutId(id, position))),
     );
     // A rollout whose group was terminated is being cancelled. Its outcome is requested again later.
-    if (rollouts.some((report) => report === 'running')) return { index, state: 'running' };
+    if (rollouts.some((report) => report === 'running')) return { index, state: 'ending' };
     const ended = rollouts.filter((report) => report !== 'running');
     const report: GroupReport = { group: id, index, runKey: input.runKey, task: '', admittedVersion, rollouts: ended };
     await records.write(input.runKey, `group-${index}`, report);

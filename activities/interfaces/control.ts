@@ -86,6 +86,8 @@ export interface ReconcileGroups {
 /** The state of a group that did not report. */
 export type GroupState = { readonly index: number } & (
   | { readonly state: 'running' }
+  /** The group is closed, and some of its rollouts, which are cancelled, are not yet. */
+  | { readonly state: 'ending' }
   /** The group ended, and its report is (now) a record of the run. */
   | { readonly state: 'ended'; readonly summary: GroupSummary }
 );

@@ -33,3 +33,27 @@ it('counts a failed rollout as infra, as its group does, and a terminated or mis
     await rm(home, { recursive: true, force: true });
   }
 });
+
+it('says of a group that was terminated that it is ending until its rollouts have ended', async () => {
+  const home = await mkdtemp(join(tmpdir(), 'temper-reconcile-'));
+  const server = await startTestServer();
+  try {
+    const runKey = '01a2065d-b1e9-70d0-904a-334fbb79801d';
+    const group = groupId('run', runKey, 0);
+    const start = (type: string, workflowId: string) =>
+      server.client.workflow.start(type, { workflowId, taskQueue: workflowId });
+    const ofGroup = await start('group', group);
+    const ofRollout = await start('rollout', rolloutId(group, 0));
+    const asked = { run: 'run', runKey, rolloutsPerGroup: 1, groups: [{ index: 0, admittedVersion: 3 }] };
+    const states: string[] = [];
+    for (const handle of [null, ofGroup, ofRollout]) {
+      await handle?.terminate('by the test');
+      const [found] = await reconcile({ client: server.client, records: createRecords(home) }, asked);
+      states.push(found?.state ?? 'none');
+    }
+    assert.deepEqual(states, ['running', 'ending', 'ended']);
+  } finally {
+    await server.close();
+    await rm(home, { recursive: true, force: true });
+  }
+});

@@ -9,6 +9,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import { control, versionsBesideControl, versionsOn } from '../activities.ts';
+import { cancelledLookMostMs } from '../activity-options.ts';
 import { staleness } from '../algorithms/staleness.ts';
 import { rootMessage } from '../contracts/error-message.ts';
 import type { GroupRequest } from '../contracts/group.ts';
@@ -18,7 +19,7 @@ import type { RunInput } from '../contracts/run.ts';
 import { searchAttributes } from '../contracts/search-attributes.ts';
 import { sharedPriority } from '../contracts/share.ts';
 import type { group } from '../group.ts';
-import { cancelByName, cancelUntilEnded } from '../shared/cancel-again.ts';
+import { cancelByName, cancelUntilEnded, type Looks } from '../shared/cancel-again.ts';
 import type { RunTally } from './tally.ts';
 
 /** Starts one group. It is abandoned when this execution closes, because it must outlive the run's continue-as-new. */
@@ -112,12 +113,22 @@ async function readVersions(asked: GroupsOfRun): Promise<readonly (number | null
   });
 }
 
-/** Asks the server about every group in flight, because a group that was terminated never reports. */
-export async function reconcile(input: RunInput, tally: RunTally, cancelling: boolean): Promise<void> {
+/**
+ * Asks the server about groups in flight, by default about all, because a group that was terminated never reports. Returns those
+ * that are closed and whose rollouts are not yet.
+ */
+export async function reconcile(
+  input: RunInput,
+  tally: RunTally,
+  cancelling: boolean,
+  asked = new Set(tally.inFlight.keys()),
+): Promise<ReadonlySet<number>> {
   tally.missing = 0;
-  if (tally.inFlight.size === 0) return;
+  const groups = [...tally.inFlight]
+    .filter(([index]) => asked.has(index))
+    .map(([index, admittedVersion]) => ({ index, admittedVersion }));
+  if (groups.length === 0) return new Set();
   const { workflowId: run, firstExecutionRunId: runKey } = workflowInfo();
-  const groups = [...tally.inFlight].map(([index, admittedVersion]) => ({ index, admittedVersion }));
   const states = await control
     .reconcileGroups({ run, runKey, rolloutsPerGroup: input.rolloutsPerGroup, groups })
     .catch((error) => {
@@ -126,6 +137,7 @@ export async function reconcile(input: RunInput, tally: RunTally, cancelling: bo
       return [];
     });
   for (const state of states) if (state.state === 'ended') tally.arrive(state.summary, cancelling);
+  return new Set(states.filter(({ state }) => state === 'ending').map(({ index }) => index));
 }
 
 /**
@@ -138,7 +150,7 @@ export async function cancelGroups(input: RunInput, tally: RunTally): Promise<vo
     Array.from(tally.inFlight.keys(), (index) => groupId(workflowId, runKey, index));
   if (tally.inFlight.size > 0 && patched('cancel-groups-rarely')) {
     await cancelByName(running());
-    return cancelUntilEnded(running, () => reconcile(input, tally, true));
+    return cancelUntilEnded(running, patched('follow-ending-groups') ? following(input, tally) : rarely(input, tally));
   }
   // Runs of 0.4.0 cancelled every five seconds, and at once when a group was missing.
   while (tally.inFlight.size > 0) {
@@ -147,3 +159,24 @@ export async function cancelGroups(input: RunInput, tally: RunTally): Promise<vo
     if (!gone || tally.missing > 0) await reconcile(input, tally, true);
   }
 }
+
+/** Looks as soon as a group ends without a report, and often after the rollouts that such groups have left. */
+function following(input: RunInput, tally: RunTally): Looks {
+  let ending: ReadonlySet<number> = new Set();
+  let allAtMs = 0;
+  return {
+    isDue: () => tally.missing > 0,
+    async look() {
+      const all = ending.size === 0 || tally.missing > 0 || Date.now() >= allAtMs;
+      if (all) allAtMs = Date.now() + cancelledLookMostMs;
+      ending = await reconcile(input, tally, true, all ? undefined : new Set(ending));
+      return ending.size > 0;
+    },
+  };
+}
+
+/** The looks of runs whose workers noticed such groups at the next look only. */
+const rarely = (input: RunInput, tally: RunTally): Looks => ({
+  isDue: () => false,
+  look: () => reconcile(input, tally, true).then(() => false),
+});

@@ -100,7 +100,8 @@ export function createSweepRollouts(
     collectAdopted,
     async untilCancelled() {
       await cancelByName(idsOf(tally.adopted));
-      await cancelUntilEnded(() => idsOf(tally.inFlight.keys()), collectAdopted);
+      const look = () => collectAdopted().then(() => false);
+      await cancelUntilEnded(() => idsOf(tally.inFlight.keys()), { isDue: () => false, look });
     },
   };
 }
