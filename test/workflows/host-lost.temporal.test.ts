@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { ApplicationFailure } from '@temporalio/common';
+import type { AdoptSandbox } from '../../activities/interfaces/host.ts';
 import { tellHostLost } from '../../infra/temporal/tell-host-lost.ts';
 import { rolloutStatusQuery } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
@@ -79,6 +80,36 @@ describe('a host that is declared lost', () => {
     const result: RolloutResult = await handle.result();
     assert.deepEqual([result.outcome, result.epochs, result.adoptions], ['scored', 1, 1]);
     assert.deepEqual(stack.workers.released.slice(before), [result.rollout]);
+  });
+
+  it('leaves the release of its sandbox to another host, which needs no journal, before the tests run', async () => {
+    const asked: boolean[] = [];
+    let releasedBefore: readonly string[] = [];
+    const release = async (): Promise<void> => {
+      if (asked.length > 0) return;
+      throw ApplicationFailure.create({ message: 'the host is about to be lost', nextRetryDelay: '10m' });
+    };
+    const adopt = ({ usesModel }: AdoptSandbox) => {
+      asked.push(usesModel);
+      return { host: 'scripted', token: 'scripted/2' };
+    };
+    const before = stack.workers.released.length;
+    const evaluate = async (): Promise<void> => {
+      releasedBefore = stack.workers.released.slice(before);
+    };
+    stack.script = { reward: () => 1, kind: 'e2b', adopt, release, evaluate };
+    const { client } = stack.server;
+    const args = [{ task: 'generated:test/1/0' }];
+    const handle = await client.workflow.start('rollout', { taskQueue: controlQueue, workflowId: 'releasing', args });
+    await until(async () => {
+      const pending = (await handle.describe()).raw.pendingActivities ?? [];
+      return pending.length === 1 && pending[0]?.activityType?.name === 'releaseSandbox' && pending[0]?.attempt === 2;
+    });
+    // The list of workflows follows a moment later.
+    await until(async () => (await tellHostLost(client, 'scripted')) > 0);
+    const result: RolloutResult = await handle.result();
+    assert.deepEqual([result.outcome, result.epochs, result.adoptions, asked], ['scored', 1, 1, [false]]);
+    assert.deepEqual(releasedBefore, [result.rollout]);
   });
 
   it('is not asked about for adoption if it shares its journals with no other, and its rollout begins again at once', async () => {

@@ -17,6 +17,8 @@ export interface EpochHost {
   readonly adoptedAs: string | undefined;
   /** Notes that the sandbox is there for others to adopt. */
   provisioned(kind: SandboxKind): void;
+  /** Asks another host to adopt the sandbox from this one, which was lost before it released it. Returns whether one did. */
+  adoptToRelease(): Promise<boolean>;
   /** Runs a stage on the host. If that is lost and another one adopts the sandbox, runs the stage again there. */
   stage<Result>(stage: Stage, work: () => Promise<Result>): Promise<Result>;
 }
@@ -39,6 +41,11 @@ export function createEpochHost(context: EpochHostContext, placed: Placement): E
   async function adopt(stage: Stage, failure: unknown): Promise<boolean> {
     if (!(failure instanceof StageFailure) || failure.record.type !== 'HostLost') return false;
     if (!loss.isLost(name) && !failure.reported) return false;
+    return moveFrom(stage);
+  }
+
+  /** Moves on to a host that adopts the sandbox from the present one. Returns false if there is none. */
+  async function moveFrom(stage: Stage): Promise<boolean> {
     if (kind === null || !isRemote(kind) || !patched('adopt-sandbox')) return false;
     const unadoptable = placed.unadoptable === true && adoptedAs === undefined;
     const adopted = await askForAdoption(context, { stage, kind, from: name, unadoptable });
@@ -63,6 +70,7 @@ export function createEpochHost(context: EpochHostContext, placed: Placement): E
     provisioned(provisioned) {
       kind = provisioned;
     },
+    adoptToRelease: () => moveFrom('releaseSandbox'),
     async stage(stage, work) {
       for (;;) {
         const host = name;
@@ -99,7 +107,8 @@ async function askForAdoption(
   };
   if (unadoptable) return unadopted(`host ${from} shared its journals with no other (TEMPER_JOURNALS)`);
   try {
-    const request = { epoch, kind, from, usesModel, needsSandbox };
+    // A sandbox whose agent has ended is released without its journal.
+    const request = { epoch, kind, from, usesModel: usesModel && stage !== 'releaseSandbox', needsSandbox };
     const adoption = await progress.stage(
       'adoptSandbox',
       () => adoptionOf(kind).adoptSandbox(request),

@@ -103,6 +103,14 @@ function trackSandbox(context: EpochContext, host: EpochHost) {
     const done = !loss.isLost(name) && (await CancellationScope.nonCancellable(() => release(context, name)));
     failedAt = done ? null : { adoptedAs };
   }
+  /** Whether the sandbox, which was not released, has another host by now. */
+  async function hasMoved(): Promise<boolean> {
+    if (failedAt === null) return false;
+    if (failedAt.adoptedAs !== host.adoptedAs) return patched('release-where-adopted');
+    // A cancelled rollout ends now, and the reaper removes what it leaves.
+    if (!loss.isLost(host.name) || CancellationScope.current().consideredCancelled) return false;
+    return patched('release-elsewhere') && host.adoptToRelease();
+  }
   function noteRelease(): void {
     released = true;
     meter.sandbox(provider, beganMs);
@@ -113,14 +121,12 @@ function trackSandbox(context: EpochContext, host: EpochHost) {
     },
     /** Notes that another stage has released it. */
     noteRelease,
-    /** May be called again, since another host may have adopted the rollout from one that was lost before it released the sandbox. */
+    /** May be called again, since another host may adopt the rollout from one that was lost before it released the sandbox. */
     async release(): Promise<void> {
       if (!released) {
         await tryRelease();
         noteRelease();
-      } else if (failedAt !== null && failedAt.adoptedAs !== host.adoptedAs && patched('release-where-adopted')) {
-        await tryRelease();
-      }
+      } else if (await hasMoved()) await tryRelease();
     },
   };
 }

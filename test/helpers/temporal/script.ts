@@ -1,4 +1,4 @@
-import type { Adoption, Placement } from '../../../activities/interfaces/host.ts';
+import type { Adoption, AdoptSandbox, Placement } from '../../../activities/interfaces/host.ts';
 import type { BlobRef } from '../../../workflows/contracts/blob.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { Trick } from '../../../workflows/contracts/flags.ts';
@@ -29,7 +29,7 @@ export interface Script {
   /** The steps of the tasks. Default: each is one piece of work. */
   readonly steps?: Task['steps'];
   /** Returns the host that adopts a sandbox of the kind `e2b`, or why none does. Default: the one that has all sandboxes. */
-  adopt?(): Adoption;
+  adopt?(request: AdoptSandbox): Adoption;
   /** Whether the host shares its journals with no other, so that none adopts its sandboxes. */
   readonly unadoptable?: true;
   /** Returns whether a host is alive. Default: each is. */

@@ -177,7 +177,7 @@ export async function startScriptedWorkers(
     captureDiff: async () => ({ patch: blob, baseCommit: '0'.repeat(40), files: 1, dropped: 0, tooLarge: false }),
   };
   const adoption: AdoptionActivities = {
-    adoptSandbox: async () => script.adopt?.() ?? { host: 'scripted', token: 'scripted/2' },
+    adoptSandbox: async (request) => script.adopt?.(request) ?? { host: 'scripted', token: 'scripted/2' },
   };
   const reaping: ReaperActivities = { reapSandboxes: async () => ({ removed: [], images: [] }) };
   const cleanUp: CleanUpActivities = {
