@@ -25,6 +25,8 @@ export const limits = {
   hostCallCharacters: 64_000,
   /** Seconds that a host tool has by default. */
   hostCallSec: 30,
+  /** Pieces of a reply that are written before the client has to read, each with some hundred bytes around it. */
+  deltasAtOnce: 128,
   /** A stream that sends nothing for over 3 s looks dead to some clients, and timers fire late. */
   keepAliveMs: 2_500,
   /** The first and the longest pause before an engine that is away is asked again. */

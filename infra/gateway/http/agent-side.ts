@@ -154,8 +154,8 @@ async function whole(
 }
 
 /**
- * Streams a reply. The response's head waits for the first text, so that an earlier failure gets its own status; keep-alives
- * start when that takes long. Returns the error that ended the stream early, or null.
+ * Streams a reply, as fast as its client reads it. The response's head waits for the first text, so that an earlier failure gets
+ * its own status; keep-alives start when that takes long. Returns the error that ended the stream early, or null.
  */
 async function stream(
   modelRequest: DialectRequest,
@@ -170,9 +170,17 @@ async function stream(
     response.write(isFirst ? writer.begin() + next() : next());
     keepAlive.refresh();
   };
-  const keepAlive = setInterval(() => write(() => writer.keepAlive()), limits.keepAliveMs);
+  const keepAlive = setInterval(() => {
+    if (!response.writableNeedDrain) write(() => writer.keepAlive());
+  }, limits.keepAliveMs);
   try {
-    for await (const deltas of turn.deltas()) write(() => deltas.map((delta) => writer.delta(delta)).join(''));
+    for await (const deltas of turn.deltas()) {
+      for (let at = 0; at < deltas.length; at += limits.deltasAtOnce) {
+        const some = deltas.slice(at, at + limits.deltasAtOnce);
+        write(() => some.map((delta) => writer.delta(delta)).join(''));
+        if (response.writableNeedDrain) await untilRead(response);
+      }
+    }
     const reply = finishedReply(turn, await turn.result);
     write(() => writer.finish(reply));
     return null;
@@ -188,6 +196,18 @@ async function stream(
     clearInterval(keepAlive);
     if (response.headersSent && !response.destroyed) response.end();
   }
+}
+
+/** Resolves when a client has read what was written, or has left. What one that reads nothing is sent would stay in memory. */
+function untilRead(response: ServerResponse): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const end = (): void => {
+    response.off('drain', end).off('close', end);
+    resolve();
+  };
+  response.once('drain', end).once('close', end);
+  if (response.closed) end();
+  return promise;
 }
 
 function finishedReply({ key, createdAt }: ReplyingTurn<TurnRecord>, turn: TurnRecord): FinishedReply {
