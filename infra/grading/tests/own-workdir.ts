@@ -14,12 +14,26 @@ const limits = { timeoutMs: 120_000, maxOutputBytes: 64 * 1024 } as const;
 const question = '[ -O "$1" ] || [ -w "$(dirname "$1")" ]';
 
 /**
+ * Removes the half-made copies beside the workdir $1. Each is renamed first, so that an interrupted attempt that is still at one
+ * fails.
+ */
+const clearing = `
+for left in "$1".temper-copy.??????; do
+  if [ -O "$left" ] && [ ! -L "$left" ]; then mv "$left" "$left.left"; fi
+done
+for left in "$1".temper-copy.??????.left; do
+  if [ -O "$left" ] && [ ! -L "$left" ]; then chmod -R u+rwX "$left"; rm -rf "$left"; fi
+done
+`;
+
+/**
  * Replaces the workdir $1 by a copy that keeps modes and times. The agent's own stays beside it. An interrupted attempt may still be
  * at it.
  */
 const replacement = `
 [ ! -O "$1" ] || exit 0
-copy=$(mktemp -d "$1.XXXXXX") || exit
+${clearing}
+copy=$(mktemp -d "$1.temper-copy.XXXXXX") || exit
 drop() { chmod -R u+rwX "$copy"; rm -rf "$copy"; exit "$1"; }
 case $(cp --help 2>&1) in
   *--no-preserve*) cp -a --no-preserve=ownership "$1/." "$copy/" ;;
@@ -75,6 +89,8 @@ export async function ownWorkdir(
     retryLate(opened, attempt, `making the files in ${workdir} readable`);
     copied = await copy();
   }
+  // The half-made copy takes disk space, which the next step of the task may need.
+  if (copied.timedOut) await asGrader(sandbox, clearing, workdir, signal);
   retryLate(copied, attempt, `copying ${workdir} for the tests`);
   if (copied.exitCode === 0) return null;
   const why = copied.timedOut ? `it took longer than ${limits.timeoutMs / 1000} s` : lastOf(copied);

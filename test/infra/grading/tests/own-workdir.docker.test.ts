@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { ownWorkdir, requireOwnWorkdir } from '../../../../infra/grading/tests/own-workdir.ts';
 import { createDockerProvider } from '../../../../infra/sandbox/docker/provider.ts';
+import type { Sandbox } from '../../../../infra/sandbox/sandbox.ts';
 import { sandboxMaker } from '../../../helpers/sandbox/workspaces.ts';
 
 /** The limit of one call. */
@@ -39,4 +40,41 @@ it('refuses tests that write in a workdir which only the agent can replace', asy
   await using maker = sandboxMaker(createDockerProvider({ stack }), stack, 'temper-tasks:bookworm', workdir);
   const refused = requireOwnWorkdir(await maker.make(), { id: 'a', workdir }, limit());
   await assert.rejects(refused, { type: 'UnsupportedTask', message: /make that directory root's/ });
+});
+
+/** A sandbox whose commands get less time. */
+const hurried = (sandbox: Sandbox): Sandbox =>
+  new Proxy(sandbox, {
+    get: (target, name: keyof Sandbox) => {
+      if (name !== 'exec') return Reflect.get(target, name, target);
+      return (...[request, ending]: Parameters<Sandbox['exec']>) =>
+        target.exec({ ...request, timeoutMs: 3_000 }, ending);
+    },
+  });
+
+/** Stands for a `cp` that takes long. It copies a part. */
+const slowCp = `#!/bin/sh
+[ "$1" != --help ] || exec /bin/cp --help
+for last; do :; done
+mkdir -m 0 "$last/half"
+exec sleep 60
+`;
+
+it('leaves no half-made copy, neither of a copy that took too long nor of an interrupted attempt', async () => {
+  await using maker = sandboxMaker(createDockerProvider({ stack }), stack, 'temper-tasks:bookworm');
+  const sandbox = await maker.make();
+  const look = async () => {
+    const argv = ['sh', '-c', 'ls -A / | grep ^workspace'] as const;
+    const { stdout } = await sandbox.exec({ ...limits, account: 'grader', argv: [...argv], cwd: '/' }, limit());
+    return stdout.toString().replace(/copy\.\w{6}/, 'copy.X');
+  };
+  const tree = new Map([['cp', { mode: 0o755, bytes: Buffer.from(slowCp) }]]);
+  await sandbox.putFiles({ tree, at: '/usr/local/bin', owner: 'grader' }, limit());
+  const copied = ownWorkdir(hurried(sandbox), { workdir: '/workspace', attempt: 1 }, limit());
+  await assert.rejects(copied, { type: 'EvaluationTimedOut' });
+  assert.equal(await look(), 'workspace\n');
+  const leave = 'rm /usr/local/bin/cp; mkdir /workspace.temper-copy.abcdef && touch /workspace.temper-copy.abcdef/half';
+  await sandbox.exec({ ...limits, account: 'grader', argv: ['sh', '-c', leave], cwd: '/' }, limit());
+  assert.equal(await ownWorkdir(sandbox, { workdir: '/workspace', attempt: 2 }, limit()), null);
+  assert.equal(await look(), 'workspace\nworkspace.temper-copy.X.agent\n');
 });
