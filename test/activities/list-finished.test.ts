@@ -40,3 +40,23 @@ it('a regrade of a run has the rollouts that have just ended, which the list sti
   }
   assert.deepEqual(found, ['ended', 'late', 'last']);
 });
+
+it('a regrade of rollouts by name looks all of them up at the same time, and keeps their order', async () => {
+  const names = Array.from({ length: 50 }, (_, number) => `rollout-${number}`);
+  const all = Promise.withResolvers<void>();
+  let asked = 0;
+  const workflow = {
+    getHandle: (workflowId: string) => ({
+      async describe() {
+        asked += 1;
+        if (asked === names.length) all.resolve();
+        await all.promise;
+        return { type: 'rollout', workflowId, runId: `${workflowId}-1`, status: status('COMPLETED') };
+      },
+    }),
+  };
+  const input = regradeInput.parse({ rollouts: names });
+  const found: string[] = [];
+  for await (const { workflowId } of listFinished({ workflow } as unknown as Client, input)) found.push(workflowId);
+  assert.deepEqual(found, names);
+});

@@ -22,7 +22,8 @@ export async function* listFinished(
   { run, rollouts }: Pick<RegradeInput, 'run' | 'rollouts'>,
 ): AsyncIterable<FinishedRef> {
   if (rollouts !== undefined) {
-    for (const id of rollouts) yield await finishedNamed(client, id);
+    // An input names no more of them than are asked for at the same time.
+    yield* await Promise.all(rollouts.map((id) => finishedNamed(client, id)));
     return;
   }
   const listed = 'WorkflowType="rollout" AND ExecutionStatus IN ("Completed", "Running")';
