@@ -87,6 +87,13 @@ const changingTests: readonly Cheat[] = [
     flags: ['runner-shadow', 'forged-output'],
   },
   {
+    name: 'shadows the runner by a link to a directory',
+    task: unittests,
+    files: { 'mine/__init__.py': printed, 'mine/__main__.py': printed },
+    script: 'ln -s mine unittest',
+    flags: ['link', 'forged-output'],
+  },
+  {
     name: 'shadows the programs that tests call',
     task: unittests,
     script: `mkdir bin; for name in python3 bin/python3 bin/node bin/git; do printf '#!/bin/sh\\nexit 0\\n' >$name; chmod +x $name; done`,

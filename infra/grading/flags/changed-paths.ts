@@ -1,7 +1,7 @@
 import type { Flag, Trick } from '../../../workflows/contracts/flags.ts';
 import { escapes } from '../patch/patch-links.ts';
 import { headerOf, type PatchPart } from '../patch/patch-parts.ts';
-import { matcher } from '../protection/patterns.ts';
+import { matcher, matcherAbove } from '../protection/patterns.ts';
 import { type Protection, protectedPatterns, testConfiguration } from '../protection/rules.ts';
 
 /** Files that replace a test runner, or a module that it loads, where the workspace comes first in the search path. */
@@ -36,19 +36,28 @@ const isGit = matcher(['.git']);
 
 /** Flags suspicious names of the files that a patch changes. */
 export function* flagChangedPaths(parts: readonly PatchPart[], protection: Protection): Generator<Flag> {
-  const isProtected = matcher(protectedPatterns(protection));
+  const patterns = protectedPatterns(protection);
+  const isProtected = matcher(patterns);
+  const isAbove = matcherAbove(patterns);
+  const leadsThere = (name: string): boolean => isProtected(name) || isProtected(`${name}/`) || isAbove(name);
   for (const part of parts) {
     for (const name of part.names) {
-      const trick = trickOf(part, name, isProtected);
+      const trick = trickOf(part, name, { isProtected, leadsThere });
       if (trick === null) continue;
       yield { trick, evidence: Buffer.from(`${name}${part.link ? ' (a link)' : ''}`, 'latin1').toString('utf8') };
     }
   }
 }
 
-function trickOf(part: PatchPart, name: string, isProtected: (name: string) => boolean): Trick | null {
+interface Names {
+  isProtected(name: string): boolean;
+  /** Whether a link of this name may lead to protected files. */
+  leadsThere(name: string): boolean;
+}
+
+function trickOf(part: PatchPart, name: string, { isProtected, leadsThere }: Names): Trick | null {
   if (leadsOut(name) || isGit(name)) return 'path';
-  if (part.link && (isProtected(name) || isProtected(`${name}/`) || escapes(part))) return 'link';
+  if (part.link && (leadsThere(name) || escapes(part))) return 'link';
   if (isHook(name)) return 'interpreter-hook';
   if (isPlugin(name)) return 'plugin';
   if (isConfiguration(name)) return 'test-configuration';

@@ -1,5 +1,5 @@
 import { directoriesAbove, joinParts, type PatchPart, patchParts } from '../patch/patch-parts.ts';
-import { matcher } from './patterns.ts';
+import { matcher, matcherAbove } from './patterns.ts';
 import { sectionedFiles } from './sections.ts';
 
 /** A patch without changes to the task's own files. Names are latin-1. */
@@ -28,10 +28,11 @@ export function filterPatch(
   { mergeSections, unmergeable = new Set() }: FilterOptions,
 ): FilteredPatch {
   const isProtected = matcher(patterns);
+  const isAbove = matcherAbove(patterns);
   const parts = patchParts(patch);
-  // A link may stand for a directory, whose files would be protected.
+  // A link may stand for a directory, whose files would be protected, or for one above it.
   const isOfTask = ({ names, link }: PatchPart): boolean =>
-    names.some((name) => isProtected(name) || (link && isProtected(`${name}/`)));
+    names.some((name) => isProtected(name) || (link && (isProtected(`${name}/`) || isAbove(name))));
   const ofTask = parts.filter(isOfTask);
   const others = parts.filter((part) => !isOfTask(part));
   const sectioned = mergeSections ? others.filter(({ names }) => names.some(isSectioned)) : [];

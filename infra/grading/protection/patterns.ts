@@ -16,23 +16,45 @@ export function matcher(patterns: readonly string[]): (path: string) => boolean 
   return (path) => rules.findLast(({ expression }) => expression.test(path))?.matches ?? false;
 }
 
+/**
+ * Returns a function that says whether these patterns name a path as a directory above what they match: `a/b` names `a`. A link
+ * there could lead to files that the patterns would match below it, but do not where they really are.
+ */
+export function matcherAbove(patterns: readonly string[]): (path: string) => boolean {
+  const rules = patterns.map((pattern) => {
+    const revokes = pattern.startsWith('!');
+    return { matches: !revokes, expressions: revokes ? [expressionOf(pattern.slice(1))] : expressionsAbove(pattern) };
+  });
+  return (path) => rules.findLast((rule) => rule.expressions.some((one) => one.test(path)))?.matches ?? false;
+}
+
 /** Returns the pattern that matches this path alone, whatever characters it contains. */
 export const escapePattern = (path: string): string => `/${path.replaceAll(/[\\*?]/g, '\\$&')}`;
 
 function expressionOf(pattern: string): RegExp {
   const bytes = Buffer.from(pattern).toString('latin1');
   const directory = bytes.endsWith('/');
-  const body = bytes.replace(/^\//, '').replace(/\/$/, '');
+  const body = bodyOf(bytes);
   const anchored = bytes.startsWith('/') || body.includes('/');
-  const parts = (anchored ? body : `**/${body}`).split(/(?<=^|\/)\*\*\//);
-  return new RegExp(`^${sourceOf(parts)}${directory ? '/' : '(?:/|$)'}`, 's');
+  return new RegExp(`^${sourceOf(anchored ? body : `**/${body}`)}${directory ? '/' : '(?:/|$)'}`, 's');
 }
 
+/** Returns expressions for the directories that a pattern names. A leading `**` names none: the rest matches anywhere. */
+function expressionsAbove(pattern: string): readonly RegExp[] {
+  const names = bodyOf(Buffer.from(pattern).toString('latin1')).split('/');
+  const above = names.slice(0, -1).map((_, index) => names.slice(0, index + 1));
+  const naming = above.filter((some) => some.some((name) => name !== '**'));
+  return naming.map((some) => new RegExp(`^${sourceOf(some.join('/'))}$`, 's'));
+}
+
+const bodyOf = (bytes: string): string => bytes.replace(/^\//, '').replace(/\/$/, '');
+
 /**
- * Returns the source for parts between which any directories may lie. A part but the last one takes the first place that it
+ * Returns the source for a pattern without a slash at its ends: for its parts, between which any directories may lie. A part but the last one takes the first place that it
  * fits, and keeps it: a later place would leave less for the rest, and trying all of them takes seconds for a deep path.
  */
-function sourceOf([first = '', ...others]: readonly string[]): string {
+function sourceOf(body: string): string {
+  const [first = '', ...others] = body.split(/(?<=^|\/)\*\*\//);
   const last = others.length - 1;
   const sources = others.map((part, index) => {
     const next = `${anyDirectories}${sourceOfPart(part)}`;

@@ -148,6 +148,19 @@ describe('a patch without changes to protected files', () => {
     });
   });
 
+  it('has no link in the place of a directory above protected files that the base may lack', () => {
+    const link =
+      'new file mode 120000\nindex 0..1\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\n';
+    const tasks = ['.cargo', 'pytest', 'a/src', 'p/test/inner', 'vendor', 'vendor/any'];
+    const own = ['a/.cargo', 'a/pytest', 'vendor/own', 'vendor/any/golden/deep', 'lib', 'src/lib'];
+    const patterns = [...inRepository, 'vendor/*/golden/x', '!vendor/own'];
+    const result = left(
+      [...tasks, ...own].map((name) => part(name, link)),
+      patterns,
+    );
+    assert.deepEqual(result, { names: own, restored: tasks, sectioned: [] });
+  });
+
   it('names files to merge, and leaves out those that cannot be merged', () => {
     const link =
       'new file mode 120000\nindex 0..1\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\n';
