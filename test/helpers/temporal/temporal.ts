@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Connection, WorkflowNotFoundError } from '@temporalio/client';
+import { Connection, ScheduleNotFoundError, WorkflowNotFoundError } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import {
   type ClientConnection,
@@ -83,16 +83,19 @@ async function registerNamespace(address: string, namespace: string): Promise<vo
   }
 }
 
-/** Ends what a suite left open, so that its timers and schedules cost the tests that follow nothing. */
+/**
+ * Ends what a suite left open, so that its timers and schedules cost the tests that follow nothing. Lists lag behind, and still
+ * have what has just ended.
+ */
 async function endEverything(client: ClientConnection['client']): Promise<void> {
-  for await (const { scheduleId } of client.schedule.list()) await client.schedule.getHandle(scheduleId).delete();
+  const unlessGone = (error: unknown): void => {
+    if (!(error instanceof ScheduleNotFoundError || error instanceof WorkflowNotFoundError)) throw error;
+  };
+  for await (const { scheduleId } of client.schedule.list()) {
+    await client.schedule.getHandle(scheduleId).delete().catch(unlessGone);
+  }
   for await (const { workflowId } of client.workflow.list({ query: 'ExecutionStatus = "Running"' })) {
-    await client.workflow
-      .getHandle(workflowId)
-      .terminate('the suite has ended')
-      .catch((error: unknown) => {
-        if (!(error instanceof WorkflowNotFoundError)) throw error;
-      });
+    await client.workflow.getHandle(workflowId).terminate('the suite has ended').catch(unlessGone);
   }
 }
 
