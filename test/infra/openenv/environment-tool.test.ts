@@ -123,7 +123,7 @@ describe('the host tool environment', () => {
       [{ error: 'SESSION_ERROR' }, /^error: the environment failed at this action; .*\nThe episode is over\.$/],
     ];
     for (const [action, text] of ends) {
-      const call = toolOf(environment, 'last', { callMs: 'hang' in action ? 3_000 : 60_000 });
+      const call = toolOf(environment, 'last', { callMs: 'hang' in action ? 6_000 : 60_000 });
       const calls: HostCall[] = [];
       await call(calls, { action: { guess: 3 } });
       const end = await call(calls, { action });

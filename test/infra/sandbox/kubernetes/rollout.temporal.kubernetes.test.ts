@@ -6,6 +6,7 @@ import { programsImage } from '../../../helpers/kubernetes/cluster.ts';
 import { openTestCluster, testNamespace } from '../../../helpers/kubernetes/namespace.ts';
 import { agentCases, taskToFix } from '../../../helpers/rollouts/agent-cases.ts';
 import { startAgentRollouts } from '../../../helpers/rollouts/agent-rollouts.ts';
+import { until } from '../../../helpers/until.ts';
 
 it('an agent works in a Pod, over a stream that is cut in a turn, and another Pod grades it', async () => {
   const [{ agent, calls }] = agentCases as [(typeof agentCases)[number]];
@@ -31,7 +32,7 @@ it('an agent works in a Pod, over a stream that is cut in a turn, and another Po
     assert.equal(sampled, calls.length, 'expected each turn to be sampled once');
     const pods = `/api/v1/namespaces/${namespace}/pods`;
     assert.equal(proxy.requests.filter(({ method, path }) => method === 'POST' && path === pods).length, 2);
-    assert.deepEqual(await provider.list('test-stack'), []);
+    await until(async () => (await provider.list('test-stack')).length === 0);
   } finally {
     await rollouts.close();
     await provider.close();
