@@ -74,6 +74,7 @@ function createVllmDialect(server: EngineServer): EngineDialect {
     unpinVersions: (keep, signal) => unpinWeights(connection, { prefix, keep }, signal),
 
     forgetServer() {
+      route = generateRoute;
       capacity = null;
     },
   };

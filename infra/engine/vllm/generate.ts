@@ -83,7 +83,7 @@ export interface GenerationTarget {
   readonly wanted: WeightsWanted;
 }
 
-/** Thrown when the server does not have the route. */
+/** Thrown when the server does not have the token route, and the other one is to be tried. */
 export class RouteMissing extends Error {}
 
 export async function* generateOver(
@@ -96,7 +96,7 @@ export async function* generateOver(
   const body = jsonWithIds(route.idsKey, request.prompt, route.body(request, target.model));
   const opened = await connection.stream(route.path, body, signal);
   if ('refused' in opened) {
-    if (lacksRoute(opened.refused)) throw new RouteMissing(where);
+    if (route !== completionsRoute && lacksRoute(opened.refused)) throw new RouteMissing(where);
     throw failureOf(opened.refused, where);
   }
   const chunks = chunksOf(route, opened.chunks, where);
