@@ -22,9 +22,10 @@ for (const [path, text] of await programFiles()) await writeFile(join(dist, 'inf
 await copyAssets();
 await writeBundle(join(dist, 'workflow-bundle.js'));
 
+/** Compiles without a look at the types, which `npm run check` checks: that takes three quarters of the time. */
 async function compile(config: string): Promise<void> {
   const tsc = join(root, 'node_modules/.bin/tsc');
-  const child = spawn(tsc, ['-p', join(root, config)], { cwd: root, stdio: 'inherit' });
+  const child = spawn(tsc, ['-p', join(root, config), '--noCheck'], { cwd: root, stdio: 'inherit' });
   const [code] = await once(child, 'exit');
   if (code !== 0) throw new Error(`tsc could not compile the package: it ended with ${code}`);
 }
