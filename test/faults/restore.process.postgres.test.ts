@@ -51,6 +51,9 @@ async function onDatabases(program: string, args: (database: string) => readonly
 }
 const dumpOf = (database: string): string => join(directory, `${database}.dump`);
 
+/** The rollouts of the sweep: more than have ended when it is backed up. */
+const rollouts = 12;
+
 const startSweep = (workflowId: string, count: number) =>
   client.workflow.start<(request: object) => Promise<SweepResult>>('evaluationSweep', {
     taskQueue: controlQueue,
@@ -75,7 +78,7 @@ it('resumes a sweep from a backup of databases and store, which later work does 
   const workersOf = () => startScriptedWorkers({ address, client, namespace }, home, { reward: () => 1, agent });
 
   let workers = await workersOf();
-  const kept = await startSweep('kept', 40);
+  const kept = await startSweep('kept', rollouts);
   await until(async () => (await kept.query(sweepStatusQuery)).ended >= 2);
   await kept.signal(pauseSignal, 'backup');
   paused.resolve();
@@ -83,7 +86,7 @@ it('resumes a sweep from a backup of databases and store, which later work does 
     const status = await kept.query(sweepStatusQuery);
     return status.phase === 'paused' && status.inFlight === 0 ? status : null;
   });
-  assert.ok(before.ended < 40, `${before.ended} of 40 had ended`);
+  assert.ok(before.ended < rollouts, `${before.ended} of ${rollouts} had ended`);
 
   await server.crash();
   await onDatabases('pg_dump', (database) => ['--format=custom', `--file=${dumpOf(database)}`, database]);
@@ -94,7 +97,7 @@ it('resumes a sweep from a backup of databases and store, which later work does 
   const later = await until(() => startSweep('later', 2).catch(() => null));
   assert.equal((await later.result()).counted, 2);
   await kept.signal(resumeSignal);
-  assert.equal((await kept.result()).counted, 40);
+  assert.equal((await kept.result()).counted, rollouts);
 
   await workers.close();
   await server.crash();
@@ -113,7 +116,7 @@ it('resumes a sweep from a backup of databases and store, which later work does 
 
     await again.signal(resumeSignal);
     const result = await again.result();
-    assert.deepEqual([result.counted, result.outcomes.scored, result.meanReward], [40, 40, 1]);
+    assert.deepEqual([result.counted, result.outcomes.scored, result.meanReward], [rollouts, rollouts, 1]);
   } finally {
     await workers.close();
   }
