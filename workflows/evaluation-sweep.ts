@@ -8,6 +8,7 @@ import type { SweepState } from './contracts/sweep-state.ts';
 import { handleBudget } from './shared/budget.ts';
 import { continueInNewest } from './shared/continue.ts';
 import { handlePause } from './shared/pause.ts';
+import { pauseAtFailure } from './shared/pause-at-failure.ts';
 import { type Attempts, cancelAttempts, makeAttempts } from './sweep/attempts.ts';
 import { createSweepRollouts } from './sweep/rollouts.ts';
 import { createSweepTally, type SweepFigures, type SweepTally } from './sweep/tally.ts';
@@ -54,7 +55,7 @@ export async function evaluationSweep(request: SweepRequest, carried?: SweepStat
     await CancellationScope.nonCancellable(() => cancelEverything(sweep));
     throw error;
   }
-  const result = await summarise(sweep);
+  const result = await pauseAtFailure({ tally, work: () => summarise(sweep), show: view.show });
   view.finished(result);
   return result;
 }

@@ -24,6 +24,7 @@ import { createRegradeTally, type RegradeTally } from './regrade/tally.ts';
 import { createRegradeView, type RegradeView } from './regrade/view.ts';
 import { continueInNewest, shouldContinue } from './shared/continue.ts';
 import { handlePause } from './shared/pause.ts';
+import { pauseAtFailure } from './shared/pause-at-failure.ts';
 import { rowsPerRecord } from './shared/unsaved-rows.ts';
 
 /** A regrade's input with the parts that work on it. */
@@ -63,7 +64,7 @@ export async function regrade(request: RegradeRequest, carried?: RegradeCarried)
     await CancellationScope.nonCancellable(() => windUp(all));
     throw error;
   }
-  const result = await summarise(all);
+  const result = await pauseAtFailure({ tally, work: () => summarise(all), show: view.show });
   view.phase = 'done';
   view.show();
   return result;

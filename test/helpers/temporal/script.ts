@@ -18,6 +18,8 @@ export interface Script {
   choose?(): Promise<void>;
   /** Rejects when the rows of a sweep can't be recorded. */
   record?(): Promise<void>;
+  /** Rejects when the report of a sweep or a regrade can't be written. */
+  summarise?(): Promise<void>;
   /** Rejects when the update can't be made. */
   update?(): Promise<void>;
   /** Rejects when the sandbox can't be created. */

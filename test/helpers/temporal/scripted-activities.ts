@@ -99,22 +99,22 @@ export async function startScriptedWorkers(
     pinVersion: async () => true,
     upstream: async (name) => findUpstream(script, name),
   });
+  const regrades = createRegradeActivities({
+    client: server.client,
+    store,
+    records,
+    quarantine: createQuarantine(createRecords(home)),
+    tasks: { resolve: async (address) => ({ ...task, id: address }), async *scan() {} },
+  });
   const control: ControlActivities = {
     ...createGroupActivities({ client: server.client, records }),
     ...createBatchActivities({ store, records }),
     ...createScheduleActivities(server.client),
-    ...createRegradeActivities({
-      client: server.client,
-      store,
-      records,
-      quarantine: createQuarantine(createRecords(home)),
-      tasks: { resolve: async (address) => ({ ...task, id: address }), async *scan() {} },
-    }),
+    ...regrades,
+    summariseRegrade: (input) => following(script.summarise, () => regrades.summariseRegrade(input)),
     ...sweeps,
-    recordSweepRows: async (input) => {
-      await script.record?.();
-      return sweeps.recordSweepRows(input);
-    },
+    summariseSweep: (input) => following(script.summarise, () => sweeps.summariseSweep(input)),
+    recordSweepRows: (input) => following(script.record, () => sweeps.recordSweepRows(input)),
     resolveTask: async ({ address, upstream }) => {
       if (upstream !== undefined) findUpstream(script, upstream);
       return {
@@ -135,10 +135,7 @@ export async function startScriptedWorkers(
     checkRun: async () => {},
     guardDisk: async () => ({ paused: [], resumed: [] }),
     collectGarbage: async () => ({ categories: [] }),
-    chooseTask: async ({ index }) => {
-      await script.choose?.();
-      return { address: `scripted:${index}` };
-    },
+    chooseTask: ({ index }) => following(script.choose, async () => ({ address: `scripted:${index}` })),
     cancelOrphans: async () => ({ groups: [], rollouts: [] }),
   };
   const sessions: SessionActivities = {
@@ -287,6 +284,12 @@ export async function startScriptedWorkers(
       await workers.ended.finally(() => connection.close());
     },
   };
+}
+
+/** Does the work of an activity once its part of the script has resolved. */
+async function following<Result>(part: Script['record'], work: () => Promise<Result>): Promise<Result> {
+  await part?.();
+  return work();
 }
 
 const addresses = (set: string, count: number): readonly string[] =>
