@@ -3,6 +3,7 @@ import { createPlacement } from '../activities/host/placement.ts';
 import { createPlacementTurns } from '../activities/host/placement-turns.ts';
 import { createSweepShare, watchTraining } from '../activities/host/sweep-share.ts';
 import { readFleetSlots } from '../infra/hosts/fleet-slots.ts';
+import { createOffers } from '../infra/hosts/offers.ts';
 import type { Config } from '../infra/settings/config.ts';
 import type { SharedState } from '../infra/store/shared-state.ts';
 import { backlogOf } from '../infra/temporal/backlog.ts';
@@ -26,7 +27,13 @@ export function placeRollouts(
   const { name, slots } = host;
   const share = createSweepShare(slots, sweepShare, watchTraining(client));
   const turns = createPlacementTurns({ slots, share, backlogOf: (queue) => backlogOf(client, queue) });
-  const placement = createPlacement({ ...host, share, turns, limitsCreations: createsPerSecond !== null });
+  const placement = createPlacement({
+    ...host,
+    share,
+    turns,
+    limitsCreations: createsPerSecond !== null,
+    isOfferedElsewhere: createOffers(hosts, name),
+  });
   void watchShares(
     {
       turns,

@@ -1,6 +1,7 @@
 import { ApplicationFailure, Context } from '@temporalio/activity';
 import { ApplicationFailureCategory } from '@temporalio/common';
 import { isSweepPriority, placementQueue, placementQueueOf, shareOf } from '../../workflows/contracts/queues.ts';
+import type { SandboxKind } from '../../workflows/contracts/sandbox-kinds.ts';
 import { placementWaitMs } from '../../workflows/contracts/stage-limits.ts';
 import { atBoundary } from '../boundary.ts';
 import type { PlacementActivities } from '../interfaces/host.ts';
@@ -15,6 +16,9 @@ import type { SweepShare } from './sweep-share.ts';
  */
 const declinesWithoutImage = 3;
 const declineMs = 300;
+
+/** The longest pause before a rollout that asks for a kind that this host lacks may come here again, in seconds. */
+const longestDeclineSec = 10;
 
 /**
  * The time after which the reaper asks whether the rollout of a placed slot is still open. Provisioning takes the slot for the
@@ -31,6 +35,9 @@ export interface Placing extends Pick<Host, 'name' | 'slots' | 'intake' | 'hasIm
   /** Whether this host limits how many sandboxes all hosts create per second. */
   readonly limitsCreations?: boolean;
   readonly turns: Pick<PlacementTurns, 'waitsFor'>;
+  readonly providers: Pick<Host['providers'], 'seen'>;
+  /** Whether another host offers a kind of sandbox. */
+  isOfferedElsewhere(kind: SandboxKind): Promise<boolean>;
 }
 
 /** Takes slots for rollouts on this host. The tuner of the placement workers lets it run only while a slot is free. */
@@ -43,11 +50,18 @@ export function createPlacement({
   share: sweepShare,
   limitsCreations = false,
   turns,
+  providers,
+  isOfferedElsewhere,
 }: Placing): PlacementActivities {
   return {
-    placeRollout: ({ epoch, image }) =>
+    placeRollout: ({ epoch, image, kind }) =>
       atBoundary(async (signal) => {
         const { attempt, priority, taskQueue } = Context.current().info;
+        // Where no host offers the kind, one takes the rollout, and its provisioning fails with what is missing.
+        if (kind !== undefined && !(await providers.seen()).has(kind) && (await isOfferedElsewhere(kind))) {
+          const afterMs = Math.min(attempt, longestDeclineSec) * 1_000;
+          throw retryLater(`host ${name} has no ${kind} sandboxes, which another one has`, afterMs);
+        }
         if (image !== undefined && attempt <= declinesWithoutImage && !(await hasImage(image))) {
           throw retryLater(`host ${name} lacks the image ${image}, which another one has`, declineMs);
         }

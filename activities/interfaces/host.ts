@@ -28,6 +28,8 @@ export interface PlaceRollout {
   readonly epoch: RolloutEpoch;
   /** The image that some host has pulled or built for the rollout. Hosts that have it are preferred. */
   readonly image?: string;
+  /** The kind of sandbox that the rollout asks for. Absent where the host chooses, and in rollouts of 0.4.0. */
+  readonly kind?: SandboxKind;
 }
 
 export interface Placement {

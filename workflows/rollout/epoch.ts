@@ -75,6 +75,7 @@ async function place({ input, resolved, epoch, progress, loss, fewActivities }: 
     placement(workflowInfo().priority, fewActivities).placeRollout({
       epoch,
       ...(prepared !== null && { image: prepared.image }),
+      ...(sandbox !== 'auto' && { kind: sandbox }),
     }),
   );
   progress.host = placed.host;
