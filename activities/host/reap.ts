@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { attemptAll } from '../../infra/attempt-all.ts';
 import type { EgressPlaces } from '../../infra/egress/places.ts';
-import { isOfEarlierLife } from '../../infra/hosts/token.ts';
+import { isOfEarlierLife, isOfHost } from '../../infra/hosts/token.ts';
 import { createSightings, type Liveness, type ReapDecision, reap, type Sightings } from '../../infra/sandbox/reap.ts';
 import type { SandboxInfo, SandboxKind, SandboxLabels, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
 import { newestChain } from '../../infra/temporal/chain.ts';
@@ -75,9 +75,10 @@ export function createReaper(host: Reapable, client: Pick<Client, 'workflow'>, n
   ): Promise<void> {
     const sightings = seen.get(kind) ?? createSightings(now);
     seen.set(kind, sightings);
-    // All hosts list the sandboxes of a server elsewhere. One that was adopted has its slot from the stage that works in it.
+    // All hosts list the sandboxes of a server elsewhere, and those of one machine the containers of its Docker. A sandbox that
+    // was adopted has its slot from the stage that works in it.
     const isOwn = ({ fence }: SandboxLabels): boolean =>
-      !isRemote(kind) || fence === undefined || fence === host.fence();
+      fence === undefined || (isRemote(kind) ? fence === host.fence() : isOfHost(fence, host.fence()));
     const sandboxes = await host.slots.takeListed(() => provider.list(host.stack), isOwn);
     listed.push(...sandboxes.map(({ name }) => name));
     const remove = async ({ name, labels }: ReapDecision): Promise<void> => {

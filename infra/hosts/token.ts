@@ -7,10 +7,16 @@ export const tokenOf = (host: string, generation: number): string => `${host}/${
 /** The token of what was made before there were tokens. */
 export const firstToken = (host: string): string => tokenOf(host, 1);
 
+const hostOf = (token: string): string => token.slice(0, token.lastIndexOf('/'));
+
+/** Whether a token is of any generation of the host that holds the other. One that holds none yet may have had it. */
+export const isOfHost = (token: string, held: string | null): boolean =>
+  held === null || hostOf(token) === hostOf(held);
+
 /** Whether a token, or none, is of an earlier generation of the host that holds the other. */
 export function isOfEarlierLife(token: string | undefined, held: string | null): boolean {
   if (held === null) return false;
-  const host = held.slice(0, held.lastIndexOf('/'));
+  const host = hostOf(held);
   const found = token ?? firstToken(host);
   // What another host of this machine made is its own affair.
   return found !== held && found.startsWith(`${host}/`);
