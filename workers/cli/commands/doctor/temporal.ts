@@ -14,7 +14,7 @@ import { currentBuildOf, readFeatures } from '../../../../infra/temporal/feature
 import { missingSearchAttributes, registerSearchAttributes } from '../../../../infra/temporal/search-attributes.ts';
 import { followsServer, requireNamespace } from '../../../../infra/temporal/stack-namespace.ts';
 import { temporalTarget } from '../../../../infra/temporal/temporal-target.ts';
-import { errorMessage } from '../../../../workflows/contracts/error-message.ts';
+import { errorMessage, rootMessage } from '../../../../workflows/contracts/error-message.ts';
 import { isUp, readUpFile } from '../../../up/up-file.ts';
 import { takeNamespace } from '../../../upkeep.ts';
 import { type Check, missing, ok, type RunChecks, warn } from './checks.ts';
@@ -113,6 +113,6 @@ async function namespaceCheck(config: Config, client: Client, register: boolean)
     await check({ stack, objects, client }, { mayMove: register || followsServer(config.store) });
     return ok('namespace', `${client.options.namespace} is that of stack ${stack}`);
   } catch (error) {
-    return missing('namespace', errorMessage(error), remedy);
+    return missing('namespace', rootMessage(error), remedy);
   }
 }
