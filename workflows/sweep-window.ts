@@ -88,13 +88,14 @@ export async function sweepWindow(request: SweepWindowRequest, carried?: SweepSt
 }
 
 /** Creates the reports of a window: one for each percent of its attempts, each resume, and each change that concerns the sweep. */
-function createReports({ sweep, window }: SweepWindowRequest, tally: SweepTally, resumes: () => number) {
+function createReports({ sweep, sweepKey, window }: SweepWindowRequest, tally: SweepTally, resumes: () => number) {
   let reported = '';
   let reportedResumes = 0;
 
   async function send(): Promise<void> {
     const { unsaved, sums, inFlight, pin, pausedBecause, endedEarly } = tally;
     const report: SweepWindowReport = {
+      sweepKey,
       window,
       chunks: unsaved.chunks,
       sums,

@@ -39,6 +39,8 @@ export interface SweepWindowControl {
 
 /** The progress of a window, as it reports it to its sweep. Each report replaces the earlier ones; they may arrive in any order. */
 export interface SweepWindowReport {
+  /** The key of the sweep, since another one may have its name by now. Absent in reports of earlier workers. */
+  readonly sweepKey?: string;
   readonly window: number;
   readonly chunks: number;
   readonly sums: SweepSums;

@@ -1,4 +1,5 @@
 import {
+  CancellationScope,
   isCancellation,
   log,
   ParentClosePolicy,
@@ -59,7 +60,7 @@ export const windowsNeeded = ({ concurrency, attempts }: SweepInput, { tasks }: 
 export function createSweepWindows(options: SweepWindowsOptions): SweepWindows {
   const { input, tally, changed } = options;
   const { plan } = tally;
-  const { workflowId: sweep } = workflowInfo();
+  const { workflowId: sweep, firstExecutionRunId } = workflowInfo();
   const windows = windowsNeeded(input, plan);
   const reports = createReports(options, windows);
   const { figures, chunks } = reports;
@@ -81,6 +82,9 @@ export function createSweepWindows(options: SweepWindowsOptions): SweepWindows {
     changed();
   };
   const arrive = (report: SweepWindowReport): void => {
+    const { sweepKey = firstExecutionRunId } = report;
+    // A window of an earlier sweep of this name, which is being cancelled. Sweeps of earlier workers counted its attempts.
+    if (sweepKey !== firstExecutionRunId && patched('reports-of-own-windows')) return;
     const why = reports.take(report, controls.resumes);
     if (why !== null && tally.pausedBecause === null) pause(why);
     else changed();
@@ -98,7 +102,9 @@ export function createSweepWindows(options: SweepWindowsOptions): SweepWindows {
       await controls.catchUp(handle, window, atStart);
       await handle.result();
     } catch (error) {
-      if (isCancellation(error)) throw error;
+      // One that was cancelled by hand ends early, like one that was terminated. Sweeps of earlier workers ended with it.
+      const ends = CancellationScope.current().consideredCancelled || !patched('window-cancelled-by-hand');
+      if (isCancellation(error) && ends) throw error;
       reports.endEarly(window, rootMessage(error));
     } finally {
       running.delete(window);
