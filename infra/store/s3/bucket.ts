@@ -68,14 +68,14 @@ const objectOf = (options: Bucket, key: string): Upload => ({
   Key: `${rootOf(options)}${checkedKey(key)}`,
 });
 
-async function read(options: Bucket, key: string): Promise<FoundObject | null> {
-  const object = objectOf(options, key);
-  return options.requests.run(`read ${key}`, () =>
-    nullIf(isMissing, async () => {
-      const { Body, ETag } = await options.client.send(new GetObjectCommand(object));
-      return { bytes: Buffer.from((await Body?.transformToByteArray()) ?? []), version: versionOf(ETag) };
-    }),
-  );
+const read = (options: Bucket, key: string): Promise<FoundObject | null> =>
+  options.requests.run(`read ${key}`, () => readOnce(options, key));
+
+function readOnce(options: Bucket, key: string): Promise<FoundObject | null> {
+  return nullIf(isMissing, async () => {
+    const { Body, ETag } = await options.client.send(new GetObjectCommand(objectOf(options, key)));
+    return { bytes: Buffer.from((await Body?.transformToByteArray()) ?? []), version: versionOf(ETag) };
+  });
 }
 
 async function head(options: Bucket, key: string): Promise<(ObjectFacts & { readonly version: string }) | null> {
@@ -104,7 +104,7 @@ async function write(options: Bucket, { key, bytes, condition }: Write): Promise
         if (!isConflict(error) && !isMissing(error)) throw error;
         if (triesBefore === 0 && !isCompleted(error)) return null;
         // An earlier try may have had its effect although its answer was lost.
-        const found = await read(options, key);
+        const found = await readOnce(options, key);
         return found !== null && Buffer.compare(found.bytes, bytes) === 0 ? found.version : null;
       }),
     );

@@ -6,6 +6,7 @@ import { createRequests } from './requests.ts';
 
 const connectMs = 3_000;
 const silentMs = 30_000;
+/** The requests at a time, each with a socket: the client counts a wait for one as a connection that is not made. */
 const sockets = 64;
 
 export interface OpenBucketOptions {
@@ -38,6 +39,6 @@ export function openBucket(place: S3Place, options: OpenBucketOptions = {}): Obj
     },
   });
   const { pageSize } = options;
-  const requests = createRequests(`s3://${bucket}`);
+  const requests = createRequests(`s3://${bucket}`, sockets);
   return createBucket({ client, requests, bucket, prefix, ...(pageSize !== undefined && { pageSize }) });
 }

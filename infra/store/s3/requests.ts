@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import pLimit from 'p-limit';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 
 /**
@@ -14,17 +15,24 @@ export interface Requests {
   run<Result>(what: string, call: (triesBefore: number) => Promise<Result>): Promise<Result>;
 }
 
-/** Creates the runner of requests: it repeats those that may succeed later, and attributes the failure of the others. */
-export function createRequests(location: string): Requests {
+/**
+ * Creates the runner of requests: it makes a limited number at a time, repeats those that may succeed later, and attributes the
+ * failure of the others. A call that waits for its turn loses no time of its own. It must not run another one within.
+ */
+export function createRequests(location: string, atOnce: number): Requests {
+  const limit = pLimit(atOnce);
   return {
     async run(what, call) {
-      const startedAt = performance.now();
+      let startedAt: number | undefined;
       for (let tries = 0; ; tries += 1) {
         try {
-          return await call(tries);
+          return await limit(() => {
+            startedAt ??= performance.now();
+            return call(tries);
+          });
         } catch (error) {
           if (error instanceof TemperFailure) throw error;
-          const waitedMs = performance.now() - startedAt;
+          const waitedMs = performance.now() - (startedAt ?? 0);
           if (!isPassing(error) || waitedMs > patienceMs) throw failureOf(error, `${what} in ${location}`);
           const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** tries);
           // Many processes must not come back at the same moment.
