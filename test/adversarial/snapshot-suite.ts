@@ -95,16 +95,17 @@ ${reward}`;
         'environment/workspace/deep/golden/a': 'deep\n',
         'environment/workspace/part/a.txt': 'part\n',
       };
-      const grading = 'protected = ["golden/", "silver/", "deep/golden/", "part/*.txt", "bronze/"]\n';
+      const grading = 'protected = ["golden/", "silver/", "deep/golden/", "part/*.txt", "bronze/", "lead/golden/"]\n';
       const script = `mv golden g2; echo mine >g2/extra; echo mine >g2/a; chmod 500 g2/shut; ln -s g2 golden; ln -s g2 bronze
 rm -r silver; ln -s golden silver
 mv deep d2; echo mine >d2/golden/extra; ln -s d2 deep
 mv part p2; echo mine >p2/a.txt; ln -s p2 part
+mkdir -p l2/golden; echo mine >l2/golden/extra; ln -s l2 lead
 echo read-only >sealed; chmod 444 sealed; mkdir closed; echo in >closed/in; chmod 555 closed`;
       const test = `set -ex
 [ "$(find golden silver deep part bronze -type f 2>/dev/null | sort | xargs)" = "deep/golden/a golden/a golden/shut/b part/a.txt silver/a" ]
 [ "$(cat golden/a golden/shut/b silver/a deep/golden/a part/a.txt | xargs)" = "golden golden silver deep part" ]
-for one in golden silver deep part bronze; do [ ! -L $one ]; done; [ "$(cat g2/extra)" = mine ]
+for one in golden silver deep part bronze lead; do [ ! -L $one ]; done; [ "$(cat g2/extra)" = mine ]
 [ "$(stat -c %a sealed closed | xargs)" = "444 555" ]
 ${reward}`;
       const { reward: got, log } = await pipeline.runSnapshot(carried(test, grading, '', files), { script });

@@ -9,7 +9,7 @@ import { type DiffToJudge, runTests } from '../judge-diff.ts';
 import { type Judged, judgeRefused, judgeRun } from '../judged.ts';
 import { directoriesAbove } from '../patch/patch-parts.ts';
 import { filterPatch } from '../protection/filter-patch.ts';
-import { matcher } from '../protection/patterns.ts';
+import { matcher, matcherAbove } from '../protection/patterns.ts';
 import { ownModules } from '../protection/restore-protected.ts';
 import { openSnapshot } from './archive.ts';
 import { givenToGrader } from './give-to-grader.ts';
@@ -93,13 +93,16 @@ function withoutProtected(
 ): WrittenChanges {
   if (patterns.length === 0) return changes;
   const isProtected = matcher(patterns);
+  const isAbove = matcherAbove(patterns);
   const directories = new Set(names.flatMap(directoriesAbove));
   const inside = `${real}/`;
   const isOfTask = ({ path, type }: CarriedHeader): boolean => {
     if (type === 'directory') return false;
     if (!path.startsWith(inside)) return isWithin(real, path) || isWithin(workdir, path);
     const name = Buffer.from(path.slice(inside.length)).toString('latin1');
-    return isProtected(name) || directories.has(name) || (type === 'symlink' && isProtected(`${name}/`));
+    return (
+      isProtected(name) || directories.has(name) || (type === 'symlink' && (isProtected(`${name}/`) || isAbove(name)))
+    );
   };
   const entries = async function* (): WrittenChanges['entries'] {
     for await (const entry of changes.entries) {
