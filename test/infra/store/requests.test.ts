@@ -17,7 +17,7 @@ describe('requests to a store', () => {
     assert.equal(most, 4);
   });
 
-  it('let others go on while one that the store did not answer waits for its next try', async () => {
+  it('let others run while one that the store did not answer waits for its next try', async () => {
     const requests = createRequests('s3://bucket', 1);
     const order: string[] = [];
     const away = requests.run('read', async (triesBefore) => {
