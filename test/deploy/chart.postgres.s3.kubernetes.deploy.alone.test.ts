@@ -80,11 +80,16 @@ describe('the Helm chart, installed on a cluster', () => {
     );
   });
 
-  it('refuses a release where a secret, a key of one or the claim is missing, before it changes anything', async () => {
+  it('refuses a release without a secret, a key of one or a claim, or with the namespace of another, before it changes anything', async () => {
     for (const [value, message] of [
       ['store.secret=none', /store\.secret: namespace temper-\w+ has no secret none; create it before/],
       ['stackKey.key=other', /stackKey\.secret: the secret temper-stack-key .* lacks the key other/],
       ['hosts.journalsClaim=none', /hosts\.journalsClaim: namespace temper-\w+ has no claim none/],
+      [
+        'volumes[0].name=checkpoints,volumes[0].persistentVolumeClaim.claimName=none',
+        /volumes: namespace temper-\w+ has no claim none/,
+      ],
+      ['sandboxes.namespace=default', /sandboxes\.namespace: the namespace default exists, and this release did not/],
     ] as const) {
       await assert.rejects(helm('upgrade', release, chart, '--reuse-values', '--set', value), message);
     }

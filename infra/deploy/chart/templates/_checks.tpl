@@ -47,7 +47,7 @@
 {{- end }}
 {{- end }}
 
-{{/* Refuses to install where a secret or claim is missing, for which Pods would wait. `helm template` and lint see no cluster. */}}
+{{/* Refuses to install where a secret or claim is missing, for which Pods would wait, or where Helm would refuse a namespace. `helm template` and lint see no cluster. */}}
 {{- define "temper.checkCluster" -}}
 {{- $values := .Values -}}
 {{- $namespace := .Release.Namespace -}}
@@ -73,6 +73,21 @@
 {{- with $values.hosts.journalsClaim }}
 {{- if not (lookup "v1" "PersistentVolumeClaim" $namespace .) }}
 {{- fail (printf "hosts.journalsClaim: namespace %s has no claim %s; create it before the release" $namespace .) }}
+{{- end }}
+{{- end }}
+{{- range $values.volumes }}
+{{- with .persistentVolumeClaim }}
+{{- if not (lookup "v1" "PersistentVolumeClaim" $namespace .claimName) }}
+{{- fail (printf "volumes: namespace %s has no claim %s; create it before the release" $namespace .claimName) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if $values.sandboxes.create }}
+{{- with lookup "v1" "Namespace" "" $values.sandboxes.namespace }}
+{{- $owner := .metadata.annotations | default dict }}
+{{- if ne (printf "%s/%s" $namespace $.Release.Name) (printf "%s/%s" (index $owner "meta.helm.sh/release-namespace") (index $owner "meta.helm.sh/release-name")) }}
+{{- fail (printf "sandboxes.namespace: the namespace %s exists, and this release did not make it; name another one, or set sandboxes.create to false" .metadata.name) }}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- end }}
