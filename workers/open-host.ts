@@ -10,6 +10,7 @@ import { createEgressPlaces } from '../infra/egress/places.ts';
 import { secretOf } from '../infra/gateway/secret.ts';
 import { createVerdictCache } from '../infra/grading/verdict-cache.ts';
 import type { Lease } from '../infra/hosts/lease.ts';
+import { createOffers } from '../infra/hosts/offers.ts';
 import { createBuildProxies } from '../infra/images/build-proxy.ts';
 import { needOf, usualTask } from '../infra/machine/fit.ts';
 import { readLevels } from '../infra/machine/read-levels.ts';
@@ -46,7 +47,7 @@ function actingBy(lease: Pick<Lease, 'now' | 'valid'>): Pick<Host, 'acts' | 'may
 /** Opens what this machine offers to rollouts. The caller closes its admission and its providers. */
 export async function openHost(
   config: Config,
-  { blobs, objects, stack, verdicts }: StackState,
+  { blobs, objects, stack, verdicts, hosts }: StackState,
   lease: Pick<Lease, 'now' | 'valid'>,
   limits?: LimitReport,
 ): Promise<Host> {
@@ -98,6 +99,7 @@ export async function openHost(
     }),
     providers,
     choose: providers.choose,
+    isOfferedElsewhere: createOffers(hosts, config.host),
     hasImage: async (image) => hasImage(await providers.seen(), image),
     agent: agents.get,
     gatewaySockets: config.paths.gatewaySockets,

@@ -3,7 +3,6 @@ import { createPlacement } from '../activities/host/placement.ts';
 import { createPlacementTurns } from '../activities/host/placement-turns.ts';
 import { createSweepShare, watchTraining } from '../activities/host/sweep-share.ts';
 import { readFleetSlots } from '../infra/hosts/fleet-slots.ts';
-import { createOffers } from '../infra/hosts/offers.ts';
 import type { Config } from '../infra/settings/config.ts';
 import type { SharedState } from '../infra/store/shared-state.ts';
 import { backlogOf } from '../infra/temporal/backlog.ts';
@@ -32,7 +31,6 @@ export function placeRollouts(
     share,
     turns,
     limitsCreations: createsPerSecond !== null,
-    isOfferedElsewhere: createOffers(hosts, name),
   });
   void watchShares(
     {

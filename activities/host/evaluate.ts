@@ -5,6 +5,7 @@ import type { EvaluationHost } from '../../infra/grading/evaluation.ts';
 import { sessionId } from '../../workflows/contracts/ids.ts';
 import { joinAtBoundary } from '../boundary.ts';
 import type { EvaluationActivities, HostActivities } from '../interfaces/host.ts';
+import { declineElsewhere } from './elsewhere.ts';
 import { attachAgentSandbox, type Host } from './host.ts';
 import { createTestNetworks } from './network.ts';
 
@@ -12,9 +13,10 @@ export function createEvaluation(host: Host): EvaluationActivities {
   const evaluating = evaluationHost(host);
   return {
     evaluate: (input) =>
-      joinAtBoundary((signal, report) =>
-        evaluate(evaluating, input, { number: Context.current().info.attempt, report }, signal),
-      ),
+      joinAtBoundary(async (signal, report) => {
+        await declineElsewhere(host, input);
+        return evaluate(evaluating, input, { number: Context.current().info.attempt, report }, signal);
+      }),
   };
 }
 

@@ -53,6 +53,8 @@ export interface Host {
   readonly providers: Pick<Providers, 'all' | 'seen'>;
   /** Returns the provider for a choice and a task; throws a failure that names what this host lacks. */
   readonly choose: Providers['choose'];
+  /** Whether another host offers a kind of sandbox. */
+  isOfferedElsewhere(kind: SandboxKind): Promise<boolean>;
   /** Whether this host has an image, or needs none. */
   hasImage(image: string): Promise<boolean>;
   readonly agent: Agents['get'];

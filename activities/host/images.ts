@@ -2,12 +2,14 @@ import { prepareImages } from '../../infra/grading/artifacts/prepare-images.ts';
 import { joinAtBoundary } from '../boundary.ts';
 import type { ImageActivities } from '../interfaces/host.ts';
 import { sandboxChoice } from './choice.ts';
+import { declineElsewhere } from './elsewhere.ts';
 import type { Host } from './host.ts';
 
 export function createImageActivities(host: Host): ImageActivities {
   return {
-    prepareImage: ({ task, agent, sandbox }) =>
+    prepareImage: ({ task, agent, sandbox, mayDecline }) =>
       joinAtBoundary(async (signal, report) => {
+        await declineElsewhere(host, { sandbox, ...(mayDecline && { mayDecline }) });
         const files = await host.tasks.open(task);
         const choice = sandboxChoice(host.agent(agent), sandbox);
         const provider = await host.choose(choice, task, { filesInImage: files.workspace.size === 0 });

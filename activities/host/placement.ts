@@ -1,11 +1,11 @@
 import { ApplicationFailure, Context } from '@temporalio/activity';
 import { ApplicationFailureCategory } from '@temporalio/common';
 import { isSweepPriority, placementQueue, placementQueueOf, shareOf } from '../../workflows/contracts/queues.ts';
-import type { SandboxKind } from '../../workflows/contracts/sandbox-kinds.ts';
 import { placementWaitMs } from '../../workflows/contracts/stage-limits.ts';
 import { atBoundary } from '../boundary.ts';
 import type { PlacementActivities } from '../interfaces/host.ts';
 import { spread } from '../retry-delay.ts';
+import { belongsElsewhere } from './elsewhere.ts';
 import type { Host } from './host.ts';
 import type { PlacementTurns } from './placement-turns.ts';
 import type { SweepShare } from './sweep-share.ts';
@@ -18,7 +18,7 @@ const declinesWithoutImage = 3;
 const declineMs = 300;
 
 /** The longest pause before a rollout that asks for a kind that this host lacks may come here again, in seconds. */
-const longestDeclineSec = 10;
+const longestDeclineSec = 60;
 
 /**
  * The time after which the reaper asks whether the rollout of a placed slot is still open. Provisioning takes the slot for the
@@ -36,8 +36,7 @@ export interface Placing extends Pick<Host, 'name' | 'slots' | 'intake' | 'hasIm
   readonly limitsCreations?: boolean;
   readonly turns: Pick<PlacementTurns, 'waitsFor'>;
   readonly providers: Pick<Host['providers'], 'seen'>;
-  /** Whether another host offers a kind of sandbox. */
-  isOfferedElsewhere(kind: SandboxKind): Promise<boolean>;
+  readonly isOfferedElsewhere: Host['isOfferedElsewhere'];
 }
 
 /** Takes slots for rollouts on this host. The tuner of the placement workers lets it run only while a slot is free. */
@@ -58,7 +57,7 @@ export function createPlacement({
       atBoundary(async (signal) => {
         const { attempt, priority, taskQueue } = Context.current().info;
         // Where no host offers the kind, one takes the rollout, and its provisioning fails with what is missing.
-        if (kind !== undefined && !(await providers.seen()).has(kind) && (await isOfferedElsewhere(kind))) {
+        if (kind !== undefined && (await belongsElsewhere({ providers, isOfferedElsewhere }, kind))) {
           const afterMs = Math.min(attempt, longestDeclineSec) * 1_000;
           throw retryLater(`host ${name} has no ${kind} sandboxes, which another one has`, afterMs);
         }

@@ -16,7 +16,9 @@ import type { Verdict } from '../../workflows/contracts/verdict.ts';
 /** Activities that any host may run, on a queue of their own. */
 export interface ImageActivities {
   /** Pulls or builds the image of the task's sandboxes, if the host lacks it. Heartbeats report the progress. */
-  prepareImage(input: Pick<ProvisionSandbox, 'task' | 'agent' | 'sandbox'>): Promise<{ readonly image: string }>;
+  prepareImage(
+    input: Pick<ProvisionSandbox, 'task' | 'agent' | 'sandbox'> & Pick<EvaluationRequest, 'mayDecline'>,
+  ): Promise<{ readonly image: string }>;
 }
 
 /** Activities that any host with a free slot may run. */

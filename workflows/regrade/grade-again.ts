@@ -15,6 +15,7 @@ import type { Task } from '../contracts/task.ts';
 import { attributed, StageFailure } from '../rollout/failure.ts';
 import { computeReward } from '../rollout/reward.ts';
 import { timeLimitsOf } from '../rollout/time-limits.ts';
+import { whereOffered } from '../shared/where-offered.ts';
 import { type EvaluatedWork, gradeSteps } from './grade-steps.ts';
 
 /** The length to which a row shortens messages, since a record with many rows is a value of history. */
@@ -84,17 +85,20 @@ async function evaluateWork(
   const { workflowId: run } = workflowInfo();
   const { evaluationMs: timeoutMs } = timeLimitsOf({ evaluationTimeoutSec: evaluationTimeoutSec ?? undefined }, task);
   const { evaluate } = evaluation(timeoutMs, { priorityKey: sweepPriority });
-  const verdict = await evaluate({
-    epoch,
-    run,
-    task,
-    sandbox,
-    diff,
-    ...(answer !== undefined && { answer }),
-    ...(snapshot !== undefined && { snapshot }),
-    timeoutMs,
-    ...(reuseVerdicts && { reuseVerdict: true }),
-  });
+  const verdict = await whereOffered((asks) =>
+    evaluate({
+      epoch,
+      run,
+      task,
+      sandbox,
+      diff,
+      ...(answer !== undefined && { answer }),
+      ...(snapshot !== undefined && { snapshot }),
+      timeoutMs,
+      ...(reuseVerdicts && { reuseVerdict: true }),
+      ...asks,
+    }),
+  );
   const { kind, log, cached, value } = verdict;
   const reward = await computeReward(verdict, rewardPolicy);
   return { regraded: { reward, kind, log: log.digest, ...(cached === true && { cached }) }, value };

@@ -8,6 +8,7 @@ import type { SandboxKind } from '../contracts/sandbox-kinds.ts';
 import { searchAttributes } from '../contracts/search-attributes.ts';
 import type { Task } from '../contracts/task.ts';
 import { type TraceSummary, trainAllBranches } from '../contracts/trace.ts';
+import { whereOffered } from '../shared/where-offered.ts';
 import type { EpochContext, Prepared, Produced } from './epoch-context.ts';
 import { createEpochHost, type EpochHost, untilTaken } from './epoch-host.ts';
 import { gradeInPlace, isGradedInPlace } from './grade-in-place.ts';
@@ -69,7 +70,9 @@ async function place({ input, resolved, epoch, progress, loss, fewActivities }: 
   const { agent, sandbox } = input;
   const prepared =
     sandbox !== 'local' && needsImages(task)
-      ? await progress.stage('prepareImage', () => images.prepareImage({ task, agent, sandbox }))
+      ? await progress.stage('prepareImage', () =>
+          whereOffered((asks) => images.prepareImage({ task, agent, sandbox, ...asks })),
+        )
       : null;
   const placed = await progress.stage('placeRollout', () =>
     placement(workflowInfo().priority, fewActivities).placeRollout({

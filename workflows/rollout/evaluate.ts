@@ -1,6 +1,7 @@
 import { control, evaluation } from '../activities.ts';
 import { rewardOfSteps } from '../algorithms/task-step.ts';
 import type { Verdict } from '../contracts/verdict.ts';
+import { whereOffered } from '../shared/where-offered.ts';
 import type { EpochContext, Produced } from './epoch-context.ts';
 import { computeReward } from './reward.ts';
 import { untilAllowed } from './until-allowed.ts';
@@ -13,17 +14,20 @@ export async function evaluateFresh(
   const { sandbox, reuseVerdicts } = input;
   return progress.stage('evaluate', async () => {
     if (limitsCreations) await untilAllowed();
-    return evaluation(limits.evaluationMs).evaluate({
-      epoch,
-      run: input.member?.run ?? '',
-      task: resolved.task,
-      sandbox,
-      diff,
-      ...(answer !== undefined && { answer }),
-      ...(snapshot !== undefined && { snapshot }),
-      timeoutMs: limits.evaluationMs,
-      ...(reuseVerdicts === true && { reuseVerdict: reuseVerdicts }),
-    });
+    return whereOffered((asks) =>
+      evaluation(limits.evaluationMs).evaluate({
+        epoch,
+        run: input.member?.run ?? '',
+        task: resolved.task,
+        sandbox,
+        diff,
+        ...(answer !== undefined && { answer }),
+        ...(snapshot !== undefined && { snapshot }),
+        timeoutMs: limits.evaluationMs,
+        ...(reuseVerdicts === true && { reuseVerdict: reuseVerdicts }),
+        ...asks,
+      }),
+    );
   });
 }
 

@@ -18,7 +18,7 @@ import type { Host } from '../../../activities/host/host.ts';
 import { createImageActivities } from '../../../activities/host/images.ts';
 import { createIntake } from '../../../activities/host/intake.ts';
 import { createLanes } from '../../../activities/host/lanes.ts';
-import { createPlacement, type Placing } from '../../../activities/host/placement.ts';
+import { createPlacement } from '../../../activities/host/placement.ts';
 import { createPlacementTurns } from '../../../activities/host/placement-turns.ts';
 import { createCleanUp, createProvisioning } from '../../../activities/host/sandbox.ts';
 import { createSlots } from '../../../activities/host/slots.ts';
@@ -76,7 +76,7 @@ export interface TestWorkers {
 /** The stages on a host. */
 export type HostStages = HostActivities & CleanUpActivities & EvaluationActivities;
 
-export interface TestWorkersOptions extends Partial<Pick<Placing, 'isOfferedElsewhere'>> {
+export interface TestWorkersOptions extends Partial<Pick<Host, 'isOfferedElsewhere'>> {
   readonly server: TestServer;
   /** The temporary directory of the test. */
   readonly home: string;
@@ -193,7 +193,7 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
   };
   const lanes = createLanes({ stages: options.lanes ?? 4, evaluations: options.evaluations ?? 2 });
   const workflowBundle = options.workflowBundle ?? (await locateWorkflowBundle(process.env));
-  const { placement = (real) => real, stages = (real) => real, isOfferedElsewhere = async () => false } = options;
+  const { placement = (real) => real, stages = (real) => real } = options;
   const { provisionSandbox, captureDiff, captureSnapshot, releaseSandbox, evaluate, evaluateInPlace, ...light } =
     stages({
       ...createProvisioning(host),
@@ -208,7 +208,7 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
     share,
     backlogOf: (queue) => backlogOf(client, queue),
   });
-  const placing = { turns, placement: placement(createPlacement({ ...host, share, turns, isOfferedElsewhere })) };
+  const placing = { turns, placement: placement(createPlacement({ ...host, share, turns })) };
   const queues: WorkerOptions[] = [
     {
       taskQueue: controlQueue,
@@ -280,6 +280,7 @@ function createTestHost({ home, provider, taskRoots, capacity, gateway, ...optio
     intake: createIntake(),
     providers: { all: providers, seen: async () => providers },
     choose: options.choose ?? (async () => provider),
+    isOfferedElsewhere: options.isOfferedElsewhere ?? (async () => false),
     hasImage: options.hasImage ?? ((image) => hasImage(providers, image)),
     agent: agents.get,
     gatewaySockets: { sessions: join(home, 'sessions'), agents: join(home, 'gw') },

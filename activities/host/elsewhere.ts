@@ -1,0 +1,29 @@
+import { ApplicationFailure } from '@temporalio/activity';
+import { ApplicationFailureCategory } from '@temporalio/common';
+import type { EvaluationRequest } from '../../workflows/contracts/evaluation.ts';
+import { offeredElsewhere } from '../../workflows/contracts/offered-elsewhere.ts';
+import type { SandboxKind } from '../../workflows/contracts/sandbox-kinds.ts';
+import type { Host } from './host.ts';
+
+type Offers = Pick<Host, 'isOfferedElsewhere'> & { readonly providers: Pick<Host['providers'], 'seen'> };
+
+/** Whether this host lacks a kind of sandbox, and another one has it. */
+export const belongsElsewhere = async (host: Offers, kind: SandboxKind): Promise<boolean> =>
+  !(await host.providers.seen()).has(kind) && (await host.isOfferedElsewhere(kind));
+
+/**
+ * Declines work for which this host lacks the kind of sandbox, by a failure that costs no attempt: attempts are counted to tell
+ * who is to blame. Where no host offers the kind, the work fails with what is missing.
+ */
+export async function declineElsewhere(
+  host: Offers & Pick<Host, 'name'>,
+  { sandbox, mayDecline }: Pick<EvaluationRequest, 'sandbox' | 'mayDecline'>,
+): Promise<void> {
+  if (mayDecline !== true || sandbox === 'auto' || !(await belongsElsewhere(host, sandbox))) return;
+  throw ApplicationFailure.create({
+    type: offeredElsewhere,
+    message: `host ${host.name} has no ${sandbox} sandboxes, which another one has; the stage waits for that one`,
+    category: ApplicationFailureCategory.BENIGN,
+    nonRetryable: true,
+  });
+}
