@@ -68,12 +68,14 @@ const objectOf = (options: Bucket, key: string): Upload => ({
   Key: `${rootOf(options)}${checkedKey(key)}`,
 });
 
-const read = (options: Bucket, key: string): Promise<FoundObject | null> =>
-  options.requests.run(`read ${key}`, () => readOnce(options, key));
+async function read(options: Bucket, key: string): Promise<FoundObject | null> {
+  const object = objectOf(options, key);
+  return options.requests.run(`read ${key}`, () => readOnce(options, object));
+}
 
-function readOnce(options: Bucket, key: string): Promise<FoundObject | null> {
+function readOnce({ client }: Bucket, object: Upload): Promise<FoundObject | null> {
   return nullIf(isMissing, async () => {
-    const { Body, ETag } = await options.client.send(new GetObjectCommand(objectOf(options, key)));
+    const { Body, ETag } = await client.send(new GetObjectCommand(object));
     return { bytes: Buffer.from((await Body?.transformToByteArray()) ?? []), version: versionOf(ETag) };
   });
 }
@@ -104,7 +106,7 @@ async function write(options: Bucket, { key, bytes, condition }: Write): Promise
         if (!isConflict(error) && !isMissing(error)) throw error;
         if (triesBefore === 0 && !isCompleted(error)) return null;
         // An earlier try may have had its effect although its answer was lost.
-        const found = await readOnce(options, key);
+        const found = await readOnce(options, object);
         return found !== null && Buffer.compare(found.bytes, bytes) === 0 ? found.version : null;
       }),
     );

@@ -25,8 +25,14 @@ while True:
             os.sched_yield()
     except ProcessLookupError: pass`;
 
-/** A fork bomb. Its first process ends when it cannot start another one. */
-const bomb = 'bomb() { bomb | bomb & }; bomb; bomb; while :; do (:); done';
+/** Forks in every process. The first one ends when it cannot start another one, and the others try again for ever. */
+const bomb = `exec python3 -c 'import os, time
+first = os.getpid()
+while True:
+    try: os.fork()
+    except OSError:
+        if os.getpid() == first: os._exit(1)
+        time.sleep(0.1)'`;
 
 /** Processes that outlive the command that starts them, and write to the file `alive` as long as they live. */
 const daemons = [
