@@ -114,7 +114,8 @@ export async function bringUp(): Promise<void> {
   const { [testRunVariable]: _ofThisRun, ...env } = process.env;
   for (let attempt = 1; ; attempt += 1) {
     try {
-      await run(program, ['up'], { env });
+      // The parts of a cluster are Go programs with small heaps, whose collections cost more than memory here.
+      await run(program, ['up'], { env: { GOGC: '400', ...env } });
       return;
     } catch (error) {
       // Parts of the control plane give up on a busy machine, and the whole cluster ends with them.
