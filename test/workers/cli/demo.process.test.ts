@@ -47,7 +47,7 @@ describe('temper demo', () => {
     const [log, { stdout, code }] = await Promise.all([text(child.stderr), ended]);
     assert.equal(code, 0, log);
     assert.match(stdout, /^mean reward +0\.\d\d → 0\.\d\d {2}\(first and last fifth of 1 steps\)$/m);
-    assert.match(log, /^held-out reward after the warm-up: 0\.\d{3} \(scored (?:12|40)\)$/m);
+    assert.match(log, /^held-out reward after the warm-up: [01]\.\d{3} \(scored (?:12|40)\)$/m);
     const summary = JSON.parse(await readFile(join(out, 'summary.json'), 'utf8'));
     const { seed, steps, heldOutBefore, heldOutAfter, groups, rollouts, outcomes, fates } = summary;
     assert.deepEqual([seed, steps, sum(outcomes), sum(fates)], [3, 1, rollouts, groups], JSON.stringify(summary));
@@ -56,9 +56,10 @@ describe('temper demo', () => {
       [isWhole ? 6 : 3, 0, 0],
       JSON.stringify(summary),
     );
-    // Edits are valid but mostly wrong, and one small step changes little. The short warm-up shows more right ones.
+    // Edits are valid but mostly wrong, and one small step changes little. The short warm-up shows more right ones, and now and then
+    // all of the few tasks of its evaluation are solved.
     const most = isWhole ? 0.6 : 1;
-    assert.ok(heldOutBefore > 0 && heldOutBefore < most, `expected some to be wrong, got ${heldOutBefore}`);
+    assert.ok(heldOutBefore > 0 && heldOutBefore <= most, `expected some to be wrong, got ${heldOutBefore}`);
     assert.ok(heldOutAfter > 0, `expected some to be right, got ${heldOutAfter}`);
     const report = await readFile(join(out, 'report.html'), 'utf8');
     assert.match(report, /held-out reward, before → after/);
