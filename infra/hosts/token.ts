@@ -9,7 +9,7 @@ export const firstToken = (host: string): string => tokenOf(host, 1);
 
 const hostOf = (token: string): string => token.slice(0, token.lastIndexOf('/'));
 
-/** Whether a token is of any generation of the host that holds the other. One that holds none yet may have had it. */
+/** Whether a token belongs to the host that holds the other one, in any generation. A host without a token may have held it before. */
 export const isOfHost = (token: string, held: string | null): boolean =>
   held === null || hostOf(token) === hostOf(held);
 

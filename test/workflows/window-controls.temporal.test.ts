@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, beforeEach, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import type { WorkflowHandle } from '@temporalio/client';
 import { sweepWindowId } from '../../workflows/contracts/ids.ts';
 import {
@@ -13,8 +13,8 @@ import {
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { SweepRequest, SweepResult } from '../../workflows/contracts/sweep.ts';
 import type { SweepWindowReport } from '../../workflows/contracts/sweep-state.ts';
-import { bundleChanged, shrinkWindows } from '../helpers/temporal/changed-workflows.ts';
-import { type ScriptedStack, startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
+import { shrinkWindows } from '../helpers/temporal/changed-workflows.ts';
+import { holdAgents } from '../helpers/temporal/held-agents.ts';
 import { until as untilWithin } from '../helpers/until.ts';
 
 type Sweep = WorkflowHandle<(request: SweepRequest) => Promise<SweepResult>> & {
@@ -32,24 +32,7 @@ const learnLate = (module: string): string =>
   });
 
 describe('the signals of a sweep to its windows', () => {
-  let stack: ScriptedStack;
-  let begun = 0;
-  let ends = Promise.withResolvers<void>();
-
-  before(async () => {
-    const workflowBundle = await bundleChanged('sweep/windows.ts', learnLate);
-    stack = await startScriptedStack({ workflowBundle });
-  });
-  beforeEach(() => {
-    begun = 0;
-    ends = Promise.withResolvers();
-    const agent = (): Promise<void> => {
-      begun += 1;
-      return ends.promise;
-    };
-    stack.script = { reward: () => 1, agent };
-  });
-  after(() => stack?.close());
+  const held = holdAgents(learnLate);
 
   const request: SweepRequest = { tasks: 'set', count: 8, concurrency: 4 };
   const optionsOf = (workflowId: string) => ({ taskQueue: controlQueue, workflowId });
@@ -65,7 +48,7 @@ describe('the signals of a sweep to its windows', () => {
     });
 
   it('pause a window that missed a resume and a pause for the same reason while it started', async () => {
-    const handle = await stack.server.client.workflow.signalWithStart('evaluationSweep', {
+    const handle = await held.server.client.workflow.signalWithStart('evaluationSweep', {
       ...optionsOf('late'),
       args: [request],
       signal: pauseSignal,
@@ -75,26 +58,26 @@ describe('the signals of a sweep to its windows', () => {
     await handle.signal(resumeSignal);
     await handle.signal(pauseSignal, 'lunch');
     const { pausedBecause } = await reportOf(handle, ({ resumes }) => resumes === 1);
-    assert.deepEqual([pausedBecause, begun], ['lunch', 0]);
-    ends.resolve();
+    assert.deepEqual([pausedBecause, held.begun], ['lunch', 0]);
+    held.end();
     await handle.signal(resumeSignal);
     assert.equal((await handle.result()).counted, 8);
   });
 
   it('are ignored by a window once a later one has overtaken them', async () => {
     const options = optionsOf('overtaken');
-    const handle = await stack.server.client.workflow.start('evaluationSweep', { ...options, args: [request] });
-    await until(() => begun === 4);
+    const handle = await held.server.client.workflow.start('evaluationSweep', { ...options, args: [request] });
+    await until(() => held.begun === 4);
     await handle.executeUpdate(setBudgetUpdate, { args: [{ rollouts: 8 }] });
     await handle.signal(pauseSignal, 'lunch');
     await reportOf(handle, ({ pausedBecause }) => pausedBecause === 'lunch');
-    const window = stack.server.client.workflow.getHandle(sweepWindowId('overtaken', handle.firstExecutionRunId, 0));
+    const window = held.server.client.workflow.getHandle(sweepWindowId('overtaken', handle.firstExecutionRunId, 0));
     await window.signal(windowControlSignal, { number: 1, pausedBecause: null, resumes: 1, budget: {} });
-    ends.resolve();
+    held.end();
     await until(async () => (await handle.query(sweepStatusQuery)).ended === 4);
     await handle.signal(pauseSignal, 'dinner');
     await reportOf(handle, ({ pausedBecause }) => pausedBecause === 'dinner');
-    assert.equal(begun, 4);
+    assert.equal(held.begun, 4);
     await handle.signal(resumeSignal);
     assert.equal((await handle.result()).counted, 8);
   });

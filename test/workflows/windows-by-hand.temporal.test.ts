@@ -1,43 +1,26 @@
 import assert from 'node:assert/strict';
-import { after, before, beforeEach, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import type { WorkflowHandle } from '@temporalio/client';
 import { sweepWindowId } from '../../workflows/contracts/ids.ts';
 import { sweepStatusQuery, windowReportSignal } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { SweepRequest, SweepResult } from '../../workflows/contracts/sweep.ts';
 import type { SweepWindowReport } from '../../workflows/contracts/sweep-state.ts';
-import { bundleChanged, shrinkWindows } from '../helpers/temporal/changed-workflows.ts';
-import { type ScriptedStack, startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
+import { shrinkWindows } from '../helpers/temporal/changed-workflows.ts';
+import { holdAgents } from '../helpers/temporal/held-agents.ts';
 import { until } from '../helpers/until.ts';
 
 describe('the windows of a sweep', () => {
-  let stack: ScriptedStack;
-  let begun = 0;
-  let ends = Promise.withResolvers<void>();
-
-  before(async () => {
-    const workflowBundle = await bundleChanged('sweep/windows.ts', shrinkWindows);
-    stack = await startScriptedStack({ workflowBundle });
-  });
-  beforeEach(() => {
-    begun = 0;
-    ends = Promise.withResolvers();
-    const agent = (): Promise<void> => {
-      begun += 1;
-      return ends.promise;
-    };
-    stack.script = { reward: () => 1, agent };
-  });
-  after(() => stack?.close());
+  const held = holdAgents(shrinkWindows);
 
   async function start(workflowId: string) {
     const args: [SweepRequest] = [{ tasks: 'set', count: 8, concurrency: 4 }];
     const options = { taskQueue: controlQueue, workflowId, args };
-    const handle = await stack.server.client.workflow.start<(request: SweepRequest) => Promise<SweepResult>>(
+    const handle = await held.server.client.workflow.start<(request: SweepRequest) => Promise<SweepResult>>(
       'evaluationSweep',
       options,
     );
-    await until(() => begun === 4);
+    await until(() => held.begun === 4);
     return handle;
   }
   const reportsOf = async (handle: WorkflowHandle): Promise<readonly SweepWindowReport[]> =>
@@ -50,9 +33,9 @@ describe('the windows of a sweep', () => {
   it('continue without one that is cancelled by hand, and the sweep says so in its report', async () => {
     const handle = await start('one-cancelled');
     const id = sweepWindowId('one-cancelled', handle.firstExecutionRunId, 1);
-    await stack.server.client.workflow.getHandle(id).cancel();
+    await held.server.client.workflow.getHandle(id).cancel();
     await until(async () => (await handle.query(sweepStatusQuery)).outcomes.cancelled === 2);
-    ends.resolve();
+    held.end();
     const result = await handle.result();
     assert.match(result.endedEarly ?? '', /window 1 of the sweep ended early/);
     assert.equal(result.counted, 4);
@@ -69,7 +52,7 @@ describe('the windows of a sweep', () => {
     const sums = { ...report.sums, outcomes: { ...outcomes, scored: 7 } };
     await handle.signal(windowReportSignal, { ...report, sweepKey: 'another', chunks: 9, sums });
     assert.equal((await handle.query(sweepStatusQuery)).ended, 0);
-    ends.resolve();
+    held.end();
     assert.equal((await handle.result()).counted, 8);
   });
 });

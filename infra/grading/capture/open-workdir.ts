@@ -49,6 +49,7 @@ export async function openWorkdir(
       signal,
     );
   const { stdout, truncated } = await run('agent', closedScript, workdir);
+  // Where the list cannot be kept, for example on a full disk, the files have their open modes in a snapshot.
   if (stdout.length > 0 && !truncated) await run('grader', noteScript, closedList, stdout);
   await run('agent', openScript, workdir);
 }

@@ -50,8 +50,9 @@ function expressionsAbove(pattern: string): readonly RegExp[] {
 const bodyOf = (bytes: string): string => bytes.replace(/^\//, '').replace(/\/$/, '');
 
 /**
- * Returns the source for a pattern without a slash at its ends: for its parts, between which any directories may lie. A part but the last one takes the first place that it
- * fits, and keeps it: a later place would leave less for the rest, and trying all of them takes seconds for a deep path.
+ * Returns the source for a pattern without a slash at its ends: for its parts, between which any directories may lie. A part but
+ * the last one takes the first place that it fits, and keeps it: a later place would leave less for the rest, and trying all of
+ * them takes seconds for a deep path.
  */
 function sourceOf(body: string): string {
   const [first = '', ...others] = body.split(/(?<=^|\/)\*\*\//);

@@ -65,7 +65,7 @@ done
 [ $# -eq 0 ] || rm -f -- "$@"
 `;
 
-/** The content of a file; null if there is none, undefined if it cannot be merged, because it is no regular file or too large. */
+/** The content of a file: null if there is no file, undefined if the file cannot be merged since it is too large or not a regular file. */
 export type SettingsText = string | null | undefined;
 
 /** Thrown if a command on settings files runs out of time. */
@@ -77,7 +77,7 @@ interface SettingsFiles {
   readonly names: readonly string[];
 }
 
-/** Whether a name, in latin-1, is one that a file can be written at: a path in its tree, in UTF-8. */
+/** Whether a file can be written at this name, which is in latin-1: a path in UTF-8 that stays in the workspace. */
 const isPlain = (name: string): boolean =>
   isUtf8(Buffer.from(name, 'latin1')) &&
   !name.includes('\0') &&

@@ -22,7 +22,7 @@ class LlamaParser implements ReplyParser {
   #scanner = createJsonScanner();
   /** Whether the buffered text follows the tag. */
   #tagged = false;
-  /** Whether text that is no call follows the tag. */
+  /** Whether the tag is followed by text that is not a call. */
   #isOther = false;
   #buffer = '';
 
