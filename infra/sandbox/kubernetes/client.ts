@@ -92,7 +92,15 @@ function guarded(watch: Watch): Watch {
   return watch;
 }
 
+/** The context that the library makes up, for a cluster on this machine without TLS, where it finds no kubeconfig. */
+const madeUpContext = 'loaded-context';
+
 function serverOf(config: KubeConfig): string {
+  if (config.getCurrentContext() === madeUpContext) {
+    const text =
+      'expected KUBECONFIG, ~/.kube/config or the account of a Pod to name a cluster, got none of them; set KUBECONFIG';
+    throw new LastingRefusal(text);
+  }
   const server = config.getCurrentCluster()?.server;
   if (server !== undefined) return server;
   const text = 'expected KUBECONFIG to name a cluster in its current context, got none; correct the file';
