@@ -1,6 +1,7 @@
 import { createParser } from 'eventsource-parser';
 import { z } from 'zod';
 import type { VersionSpan } from '../../workflows/contracts/trace.ts';
+import { isRecord } from '../is-record.ts';
 import { checkedLogprobs, finishReasonOf, invalid, unavailable } from './checks.ts';
 import type { GenerateEvent } from './engine.ts';
 
@@ -77,6 +78,8 @@ const streamError = z.object({ error: z.union([z.string(), z.object({ message: z
 
 /** Returns the engine's message if the payload reports an error in place of a chunk, else null. */
 export function failureIn(data: unknown): string | null {
+  // Every chunk comes through here, and a schema that does not fit costs as much as all else that is done with one.
+  if (!isRecord(data) || data.error === undefined) return null;
   const parsed = streamError.safeParse(data);
   if (!parsed.success) return null;
   const { error } = parsed.data;
