@@ -29,7 +29,7 @@ export interface HostCalls {
   restore(record: HostCallRecord): void;
   /**
    * Calls a tool, one at a time. The same request is the same call: a running one is joined, a recorded one is answered from the
-   * journal. Rejects with a GatewayError if the call could not be recorded, and then it has not happened.
+   * journal. Rejects with a GatewayError if the work is handed in or the call could not be recorded, and then it has not happened.
    */
   call(request: HostCallRequest): Promise<HostCall>;
   /** Cancels running calls and waits for them. No call may follow. */
@@ -111,6 +111,7 @@ class RecordedCalls implements HostCalls {
     const { signal } = this.#stop;
     const startedAt = Date.now();
     await admit();
+    this.#requireOpen(tool);
     if (this.records.length >= limits.hostCalls) {
       throw new GatewayError('too-many-turns', `the limit of ${limits.hostCalls} calls is reached; continue without`);
     }
@@ -129,6 +130,15 @@ class RecordedCalls implements HostCalls {
     // The host may have been lost while it wrote: then the call may be missing in the journal that another one has adopted.
     await admit();
     return call;
+  }
+
+  /**
+   * Throws once the work is handed in, since nothing counts then. The calls of one reply may arrive in any order, so a first
+   * answer is still taken, and the same submission may come twice.
+   */
+  #requireOpen(tool: string): void {
+    if (tool === 'submit' || (tool === 'answer' && this.answer === null)) return;
+    this.requireUnsubmitted();
   }
 
   #add({ key, ...call }: HostCallRecord): HostCall {
