@@ -1,25 +1,34 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { killedCode } from '../sandbox/exit-status.ts';
 
 /**
- * The number of activity attempts that blame the host if a command that handles the agent's work runs out of time, or if a sandbox
- * ends before that work is in it.
+ * The number of activity attempts that blame the host if a command that handles the agent's work is cut off, or if a sandbox ends
+ * before that work is in it.
  */
 export const patientAttempts = 2;
 
-/** Whether another activity attempt is made because a command ran out of time: the host may have been too busy. */
-export const isWorthRetry = ({ timedOut }: { readonly timedOut: boolean }, attempt: number): boolean =>
-  timedOut && attempt <= patientAttempts;
+/** The end of a command, as far as it may have been cut off. */
+interface Ended {
+  readonly timedOut: boolean;
+  readonly exitCode?: number;
+}
+
+/** Whether a command ran out of time, or was killed as the kernel does where memory is full: its files may be all right. */
+export const wasCutOff = ({ timedOut, exitCode }: Ended): boolean => timedOut || exitCode === killedCode;
+
+/** Whether another activity attempt is made because a command was cut off: the host may have been too busy. */
+export const isWorthRetry = (ended: Ended, attempt: number): boolean => wasCutOff(ended) && attempt <= patientAttempts;
 
 /**
- * Throws EvaluationTimedOut if a step of an evaluation, such as placing the agent's work in a fresh sandbox, ran out of time and
- * is worth another attempt. Otherwise it returns, because the work itself may be the cause: the caller then judges it as work
+ * Throws EvaluationTimedOut if a step of an evaluation, such as placing the agent's work in a fresh sandbox, was cut off and is
+ * worth another attempt. Otherwise it returns, because the work itself may be the cause: the caller then judges it as work
  * that the step is impossible for.
  */
-export function retryLate(ended: { readonly timedOut: boolean }, attempt: number, step = placing): void {
+export function retryLate(ended: Ended, attempt: number, step = placing): void {
   if (!isWorthRetry(ended, attempt)) return;
   throw new TemperFailure(
     'EvaluationTimedOut',
-    `${step} ran out of time, so the host may be overloaded; the evaluation is retried`,
+    `${step} ran out of time or was killed, so the host may be overloaded; the evaluation is retried`,
   );
 }
 

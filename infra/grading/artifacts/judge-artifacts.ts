@@ -66,7 +66,7 @@ async function place(
   signal: AbortSignal,
 ): Promise<string | null> {
   if (artifacts.above !== undefined) {
-    return `the artifacts are larger than ${artifacts.above / 2 ** 20} MB, or tar took longer than two minutes three times`;
+    return `the artifacts are larger than ${artifacts.above / 2 ** 20} MB, or tar was killed or took longer than two minutes three times`;
   }
   const changes = await openSnapshot(store, artifacts);
   const { roots, directories, entries } = await readArtifacts(changes);

@@ -9,9 +9,9 @@ import { collect } from '../../sandbox/files.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { drain, type TarEntry, tarEntries } from '../../sandbox/tar-entries.ts';
 import type { Store } from '../../store/store.ts';
-import { isWorthRetry } from '../late.ts';
+import { isWorthRetry, wasCutOff } from '../late.ts';
 import { keepChanges } from '../snapshot/keep-snapshot.ts';
-import { outOfTime, requireSuccess } from '../workspace/require-success.ts';
+import { cutOff, requireSuccess } from '../workspace/require-success.ts';
 
 const timeoutMs = 120_000;
 /** The largest size of all artifacts together, since one command prints them. */
@@ -62,8 +62,8 @@ export async function keepArtifacts(
     },
     signal,
   );
-  if (!packed.truncated && isWorthRetry(packed, attempt)) throw outOfTime('packing the artifacts with tar');
-  if (packed.truncated || packed.timedOut) {
+  if (!packed.truncated && isWorthRetry(packed, attempt)) throw cutOff(packed, 'packing the artifacts with tar');
+  if (packed.truncated || wasCutOff(packed)) {
     return { kind, parts: [], entries: 0, bytes: packed.stdout.byteLength, above: mostArtifactBytes };
   }
   requireSuccess(packed, 'packing the artifacts with tar');

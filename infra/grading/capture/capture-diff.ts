@@ -1,9 +1,9 @@
 import type { Diff } from '../../../workflows/contracts/diff.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
-import { killedCode } from '../../sandbox/exit-status.ts';
 import type { ExecResult, Sandbox } from '../../sandbox/sandbox.ts';
 import type { Store } from '../../store/store.ts';
 import { flagCapture, tooLargeFlags } from '../flags/capture.ts';
+import { wasCutOff } from '../late.ts';
 import { withoutEscapingLinks } from '../patch/patch-links.ts';
 import { gitPrelude } from '../plain-git.ts';
 import { keptBase, keptTree } from '../workspace/kept-base.ts';
@@ -126,8 +126,8 @@ export async function captureDiff(
   }
   // An unreadable change cannot be judged, and only the agent can have caused it.
   if (taken === 'unreadable') return emptyDiff(store, baseCommit);
-  if (taken !== 'too-many' && isStalled(taken) && !stalledBefore) throw new CaptureStalled();
-  if (taken === 'too-many' || isStalled(taken) || isTooMuch(taken)) {
+  if (taken !== 'too-many' && wasCutOff(taken) && !stalledBefore) throw new CaptureStalled();
+  if (taken === 'too-many' || wasCutOff(taken) || isTooMuch(taken)) {
     return { patch: await putPatch(store, ''), baseCommit, files: 0, dropped: 0, tooLarge: true, flags: tooLargeFlags };
   }
   if (taken.exitCode !== 0) {
@@ -167,9 +167,6 @@ async function compare(run: RunScript, workdir: string): Promise<ExecResult | 'u
   const result = await run(takeScript, [workdir], stdinOf(files.present));
   return isUnreadable(result) ? 'unreadable' : result;
 }
-
-/** Whether git ran out of time, or was killed by the kernel for its memory. The agent's files or the host's load may be the cause. */
-const isStalled = ({ timedOut, exitCode }: ExecResult): boolean => timedOut || exitCode === killedCode;
 
 /** Whether the change is above a limit. A file that just fits on the sandbox's disk does not fit there twice. */
 const isTooMuch = ({ exitCode, stderr, stdout, truncated }: ExecResult): boolean =>

@@ -1,6 +1,7 @@
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { type FileEntry, packTree } from '../../sandbox/files.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
+import { wasCutOff } from '../late.ts';
 import { gitPrelude, octalName, plainRepository } from '../plain-git.ts';
 import { directoriesAbove, joinParts, type PatchPart, patchParts } from './patch-parts.ts';
 
@@ -65,7 +66,7 @@ export interface Application {
   readonly applied: Applied | null;
   /** The output of the first way that failed, for readers. */
   readonly refusal: string;
-  /** Whether the ways took longer than two minutes. */
+  /** Whether the ways took longer than two minutes, or one was killed. */
   readonly timedOut: boolean;
 }
 
@@ -99,11 +100,12 @@ export async function applyPatch(
     // The first script also unpacks the files: a separate command would cost as much as applying them.
     const first = way === ways[0];
     const script = `${first ? unpack : ''}( ${scripts[way]} ) && exec rm -rf ${directory}\n${giveUp}`;
-    const { exitCode, timedOut, stdout, stderr } = await run(script, first ? tar : undefined);
+    const ended = await run(script, first ? tar : undefined);
+    const { exitCode, stdout, stderr } = ended;
     if (exitCode === notUnpacked) throw unpackFailure(stderr.toString('utf8').trim().slice(-300));
     if (exitCode === 0) return { applied: way, refusal: outputs[0] ?? '', timedOut: false };
     outputs.push(`${stderr}${stdout}`.trim().slice(-2000) || `${way}: ended with exit code ${exitCode}`);
-    if (timedOut) return { applied: null, refusal: outputs[0] ?? '', timedOut };
+    if (wasCutOff(ended)) return { applied: null, refusal: outputs[0] ?? '', timedOut: true };
   }
   return { applied: null, refusal: outputs[0] ?? '', timedOut: false };
 }

@@ -1,6 +1,5 @@
 import { isUtf8 } from 'node:buffer';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
-import { killedCode } from '../../sandbox/exit-status.ts';
 import type { ExecResult, Sandbox } from '../../sandbox/sandbox.ts';
 import { octalName } from '../plain-git.ts';
 import { requireSuccess } from '../workspace/require-success.ts';
@@ -122,7 +121,6 @@ async function run(
   const done = await sandbox.exec({ account: 'agent', cwd: '/', argv: [...argv], env: {}, stdin, ...limits }, signal);
   const what = `the command that merges ${names.length} settings files in ${workdir}`;
   if (done.timedOut) throw new SettingsLate(`${what} took longer than ${timeoutMs / 1000} s`);
-  if (done.exitCode === killedCode) throw retried(`${what} was killed`);
   requireSuccess(done, what);
   return done;
 }

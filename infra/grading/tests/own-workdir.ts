@@ -1,6 +1,6 @@
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { ExecResult, Sandbox } from '../../sandbox/sandbox.ts';
-import { retryLate } from '../late.ts';
+import { retryLate, wasCutOff } from '../late.ts';
 
 /*
  * A workdir that belongs to the tests.
@@ -82,7 +82,7 @@ export async function ownWorkdir(
 ): Promise<string | null> {
   const copy = () => asGrader(sandbox, replacement, workdir, signal);
   let copied = await copy();
-  if (copied.exitCode !== 0 && !copied.timedOut) {
+  if (copied.exitCode !== 0 && !wasCutOff(copied)) {
     // The agent may have closed files, and nothing before now has needed those that no diff holds.
     const argv = ['sh', '-c', opening, 'sh', workdir] as const;
     const opened = await sandbox.exec({ account: 'agent', cwd: '/', argv: [...argv], env: {}, ...limits }, signal);
@@ -90,10 +90,10 @@ export async function ownWorkdir(
     copied = await copy();
   }
   // The half-made copy takes disk space, which the next step of the task may need.
-  if (copied.timedOut) await asGrader(sandbox, clearing, workdir, signal);
+  if (wasCutOff(copied)) await asGrader(sandbox, clearing, workdir, signal);
   retryLate(copied, attempt, `copying ${workdir} for the tests`);
   if (copied.exitCode === 0) return null;
-  const why = copied.timedOut ? `it took longer than ${limits.timeoutMs / 1000} s` : lastOf(copied);
+  const why = wasCutOff(copied) ? `it was killed or took longer than ${limits.timeoutMs / 1000} s` : lastOf(copied);
   return `the tests could not get a copy of ${workdir} that they may write in: ${why}`;
 }
 

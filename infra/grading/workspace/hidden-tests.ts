@@ -1,7 +1,8 @@
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
+import { wasCutOff } from '../late.ts';
 import type { GradedTask } from '../task.ts';
-import { outOfTime, requireTaskSuccess } from './require-success.ts';
+import { cutOff, requireTaskSuccess } from './require-success.ts';
 
 /*
  * Hidden tests that an image brings in its own history: gathered before the history is stripped, and placed over the
@@ -66,7 +67,7 @@ export async function placeHiddenTests(
   if (hiddenTests.length === 0) return;
   const argv = ['bash', '-c', placeScript] as const;
   const done = await sandbox.exec({ ...limits, cwd: workdir, argv, env: {}, timeoutMs: placeTimeoutMs }, signal);
-  if (done.timedOut) throw outOfTime(`placing the hidden tests into ${workdir}`);
+  if (wasCutOff(done)) throw cutOff(done, `placing the hidden tests into ${workdir}`);
   if (done.exitCode !== 0) {
     const output = done.stderr.toString('utf8').trim().slice(-300);
     throw new TemperFailure('SetupFailed', `the hidden tests could not be placed into ${workdir}: ${output}`);

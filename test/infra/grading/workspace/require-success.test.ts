@@ -12,6 +12,7 @@ const result = (over: Partial<ExecResult>): ExecResult => ({
   ...over,
 });
 const late = result({ exitCode: 137, timedOut: true });
+const killed = result({ exitCode: 137 });
 
 describe('a command before the agent or the tests', () => {
   it('passes if it succeeded', () => {
@@ -26,7 +27,14 @@ describe('a command before the agent or the tests', () => {
     });
   });
 
-  it('is a fault of the task if it failed, or is one of the task and ran out of time', () => {
+  it('is no fault of the task if it is one of temper and was killed', () => {
+    assert.throws(() => requireSuccess(killed, 'the base commit in /work'), {
+      type: 'SandboxUnavailable',
+      message: /^the base commit in \/work was killed, .*; the stage is retried$/,
+    });
+  });
+
+  it('is a fault of the task if it failed, or is one of the task and ran out of time or was killed', () => {
     const failed = result({ exitCode: 127, stderr: Buffer.from('git: not found\n') });
     assert.throws(() => requireSuccess(failed, 'the base commit'), {
       type: 'SetupFailed',
@@ -35,6 +43,10 @@ describe('a command before the agent or the tests', () => {
     assert.throws(() => requireTaskSuccess(late, 'set-up command "make"'), {
       type: 'SetupFailed',
       message: 'set-up command "make" ran out of time: no output',
+    });
+    assert.throws(() => requireTaskSuccess(killed, 'set-up command "make"'), {
+      type: 'SetupFailed',
+      message: 'set-up command "make" ended with exit code 137: no output',
     });
   });
 });
