@@ -4,6 +4,7 @@ import { z } from 'zod';
 import type { Paths } from './paths.ts';
 import { createOnce } from './process/create-once.ts';
 import type { Objects } from './store/objects.ts';
+import { untilWritten } from './store/until-written.ts';
 
 /**
  * Keys that the agents' secrets are derived from, the newest first. New secrets are derived from the first, and those of every
@@ -95,17 +96,14 @@ export function parseKeys(text: string, origin: string): StackKeys {
  * Replaces the identity by what `change` makes of it, and returns it. Starts again with the newest one when another process
  * changed it meanwhile.
  */
-export async function changeIdentity(
-  objects: Objects,
-  change: (found: Identity | null) => Identity,
-): Promise<Identity> {
-  for (;;) {
+export function changeIdentity(objects: Objects, change: (found: Identity | null) => Identity): Promise<Identity> {
+  return untilWritten(`${objects.location}/${identityKey}`, async () => {
     const { found, version } = await readIdentity(objects);
     const changed = change(found);
     if (JSON.stringify(changed) === JSON.stringify(found)) return changed;
     const bytes = new TextEncoder().encode(`${JSON.stringify(changed)}\n`);
-    if ((await objects.replace(identityKey, bytes, version)) !== null) return changed;
-  }
+    return (await objects.replace(identityKey, bytes, version)) === null ? undefined : changed;
+  });
 }
 
 async function readIdentity(objects: Objects): Promise<{ found: Identity | null; version: string | null }> {

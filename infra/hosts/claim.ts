@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { FoundHost, HostRecord, Hosts } from '../store/hosts.ts';
+import { untilWritten } from '../store/until-written.ts';
 import { bootClock } from './boot-clock.ts';
 
 /** The state of a host by its own account. */
@@ -30,8 +31,8 @@ export interface Claimed extends FoundHost {
  * generation; a host that was declared lost, or whose machine shows no sign of life for the whole time, gets the next one.
  * Throws TemperFailure InvalidInput if another machine uses the name.
  */
-export async function claimHost(hosts: Hosts, claim: Claim, signal: AbortSignal): Promise<Claimed> {
-  for (;;) {
+export function claimHost(hosts: Hosts, claim: Claim, signal: AbortSignal): Promise<Claimed> {
+  return untilWritten(`the record of host ${claim.host}`, async () => {
     const found = await hosts.find(claim.host);
     const before = found?.record ?? null;
     if (before !== null && before.machine !== claim.machine && before.lost === null) {
@@ -40,8 +41,8 @@ export async function claimHost(hosts: Hosts, claim: Claim, signal: AbortSignal)
     const beganMs = bootClock.nowMs();
     const record = recordOf(claim, before);
     const version = await hosts.replace(claim.host, record, found?.version ?? null);
-    if (version !== null) return { record, version, beganMs };
-  }
+    return version === null ? undefined : { record, version, beganMs };
+  });
 }
 
 function recordOf({ machine, held, leaseMs, facts }: Claim, before: HostRecord | null): HostRecord {

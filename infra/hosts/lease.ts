@@ -5,6 +5,7 @@ import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { tryLock } from '../process/file-lock.ts';
 import { storeFailure, writeOnce } from '../store/files.ts';
 import { type HostRecord, type Hosts, hostRecord } from '../store/hosts.ts';
+import { untilWritten } from '../store/until-written.ts';
 import { bootClock } from './boot-clock.ts';
 import type { Claimed, HostFacts } from './claim.ts';
 import { firstToken, tokenOf } from './token.ts';
@@ -204,7 +205,7 @@ async function replaceRecord(
     record: known,
     version: knownVersion,
   };
-  for (;;) {
+  return untilWritten(`the record of host ${host}`, async () => {
     const record = { ...known, ...facts, draining: before.record.draining, renewedAt: new Date().toISOString() };
     const version = await hosts.replace(host, record, before.version);
     if (version !== null) return { record, version };
@@ -212,8 +213,9 @@ async function replaceRecord(
     // An operator removed the record by hand, which is no proof.
     before = found ?? { record: known, version: null };
     const { generation, machine, lost } = before.record;
-    if (lost !== null || generation !== known.generation || machine !== known.machine) return null;
-  }
+    const isLost = lost !== null || generation !== known.generation || machine !== known.machine;
+    return isLost ? null : undefined;
+  });
 }
 
 function timeOf(path: string): bigint | null {

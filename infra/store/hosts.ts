@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { sandboxKinds } from '../../workflows/contracts/sandbox-kinds.ts';
 import type { Objects } from './objects.ts';
+import { untilWritten } from './until-written.ts';
 
 const decision = z.object({ since: z.iso.datetime(), reason: z.string() });
 /** Something that was decided about a host: since when, and why. */
@@ -78,15 +79,14 @@ export function createHosts(objects: Objects): Hosts {
     },
     find,
     replace,
-    async update(host, change) {
-      for (;;) {
+    update: (host, change) =>
+      untilWritten(`the record of host ${host}`, async () => {
         const found = await find(host);
         const before = found?.record ?? null;
         const after = change(before);
         if (after === null || after === before) return after;
-        if ((await replace(host, after, found?.version ?? null)) !== null) return after;
-      }
-    },
+        return (await replace(host, after, found?.version ?? null)) === null ? undefined : after;
+      }),
     async skewMs(host) {
       const facts = await objects.stat(keyOf(host));
       const found = await find(host);

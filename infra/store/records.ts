@@ -1,5 +1,6 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Objects } from './objects.ts';
+import { untilWritten } from './until-written.ts';
 
 /** Named JSON documents of a run, such as `group-12` and `step-3`. Workflow history only has their names. */
 export interface Records {
@@ -18,8 +19,6 @@ export interface Records {
   names(runKey: string): Promise<readonly string[]>;
 }
 
-/** Writers of one record that get in each other's way: each time, one of them succeeds. */
-const mostTries = 100;
 const suffix = '.json';
 
 /** Creates the records below a folder of the objects: `<folder>/<run key>/<name>.json`. */
@@ -34,14 +33,12 @@ export function createRecords(objects: Objects, folder?: string): Records {
 
   async function update(runKey: string, name: string, change: (value: unknown) => unknown): Promise<void> {
     const key = keyOf(runKey, name);
-    for (let tries = 0; tries < mostTries; tries += 1) {
+    await untilWritten(`${objects.location}/${key}`, async () => {
       const found = await objects.get(key);
       const value = change(found === null ? null : parse(found.bytes));
-      if (value === undefined) return;
-      const written = await objects.replace(key, encode(value), found?.version ?? null);
-      if (written !== null) return;
-    }
-    throw new TemperFailure('StoreUnavailable', `other processes keep replacing ${key} in ${objects.location}`);
+      if (value === undefined) return null;
+      return (await objects.replace(key, encode(value), found?.version ?? null)) ?? undefined;
+    });
   }
 
   return {

@@ -22,6 +22,9 @@ export async function requireUsable(objects: Objects): Promise<void> {
     if (found === null || new TextDecoder().decode(found.bytes) !== '3') {
       throw unusable(objects, 'a read after a write returned other bytes');
     }
+    if ((await objects.replace(key, encode('5'), found.version)) === null) {
+      throw unusable(objects, `the version of a read, ${found.version}, matches no condition of a write; ${remedy}`);
+    }
     await requireListed(objects, key);
   } finally {
     await objects.remove(key);
@@ -44,6 +47,8 @@ async function requireListed(objects: Objects, key: string): Promise<void> {
 
 const ignored = (condition: string): string =>
   `it ignores the condition ${condition} of a write, without which one writer overwrites another; use a store that honours it`;
+
+const remedy = 'a proxy that compresses its answers makes such versions, so reach the store without it';
 
 const unusable = ({ location }: Objects, why: string): TemperFailure =>
   new TemperFailure('StoreUnavailable', `the store ${location} cannot be used: ${why}`);

@@ -3,10 +3,13 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A sibling of an S3 server that ignores the named conditions of writes, as some older stores do, or has a wrong clock. */
+/**
+ * A sibling of an S3 server that ignores the named conditions of writes, as some older stores do, has a wrong clock, or sends weak
+ * ETags of what is read, as a proxy before it does that compresses answers.
+ */
 export async function startCarelessS3(
   ignored: readonly ('if-none-match' | 'if-match')[],
-  { clockAheadMs = 0 } = {},
+  { clockAheadMs = 0, weakTags = false } = {},
 ): Promise<{
   readonly url: string;
   close(): Promise<void>;
@@ -43,7 +46,7 @@ export async function startCarelessS3(
     } else if (found === undefined) {
       outgoing.writeHead(404).end();
     } else {
-      outgoing.writeHead(200, { etag: tagOf(found), 'content-length': found.length });
+      outgoing.writeHead(200, { etag: `${weakTags ? 'W/' : ''}${tagOf(found)}`, 'content-length': found.length });
       outgoing.end(incoming.method === 'HEAD' ? undefined : found);
     }
   });

@@ -49,6 +49,19 @@ describe('a store that cannot be used is refused', () => {
     });
   }
 
+  it('because the versions that it reads match no condition', async () => {
+    const careless = await startCarelessS3([], { weakTags: true });
+    try {
+      const objects = openBucket(server.place({ endpoint: careless.url }));
+      await assert.rejects(requireUsable(objects), {
+        type: 'StoreUnavailable',
+        message: /the version of a read, W\/".*", matches no condition of a write; a proxy that compresses/,
+      });
+    } finally {
+      await careless.close();
+    }
+  });
+
   it('because its clock is wrong', async () => {
     const careless = await startCarelessS3([], { clockAheadMs: -10 * 60_000 });
     try {
