@@ -6,6 +6,12 @@ import type { TurnRecord } from './turn-record.ts';
 
 type MaskedTurn = Segment['maskedTurns'][number];
 
+/**
+ * The largest number of tokens of all segments of one trace, which is one JSON text. A token takes up to 40 characters in it,
+ * mostly 15, and V8 has no strings of more than 536 million. Only forks of long conversations, hundreds of them, come near it.
+ */
+const mostTokens = 16_000_000;
+
 /** The turns of a session with everything that the rule decides by. */
 interface SessionTree {
   readonly turns: readonly TurnRecord[];
@@ -27,14 +33,20 @@ export interface Built {
  * Builds one branch per leaf of the tree of turns, and one segment per branch that the rule trains. Each sampled token is
  * trained in one of the segments that contain it, and is context in the others. A branch without tokens of its own to train
  * gets no segment.
+ *
+ * @param most The largest number of tokens of all segments together. Only tests set it.
  */
-export function buildSegments(turns: readonly TurnRecord[], rule: BranchRule = trainAllBranches): Built {
+export function buildSegments(
+  turns: readonly TurnRecord[],
+  rule: BranchRule = trainAllBranches,
+  most: number = mostTokens,
+): Built {
   const classification = classifyBranches(turns);
   const checked = checkTurns(turns);
   const parents = new Set(turns.map((turn) => turn.parent));
   const leaves = turns.filter(({ index }) => !parents.has(index));
   const tree: SessionTree = { turns, leaves, classification, checked };
-  const chosen = choose(tree, rule);
+  const chosen = choose(tree, rule, most);
   const segments: Segment[] = [];
   const branches = leaves.map((leaf, index): Branch => {
     const { path, dropped, trains } = chosen.get(leaf.index) ?? notTrained;
@@ -58,7 +70,11 @@ interface TrainedPath {
 const notTrained: TrainedPath = { path: [], trains: new Set(), dropped: 'rule' };
 
 /** Chooses the trained path of each leaf. The branch on which the main conversation ended comes first, so that no limit drops it. */
-function choose({ turns, leaves, classification, checked }: SessionTree, rule: BranchRule): Map<number, TrainedPath> {
+function choose(
+  { turns, leaves, classification, checked }: SessionTree,
+  rule: BranchRule,
+  most: number,
+): Map<number, TrainedPath> {
   const { masked, ends } = checked;
   const chosen = new Map<number, TrainedPath>();
   const trained = new Set<number>();
@@ -66,18 +82,22 @@ function choose({ turns, leaves, classification, checked }: SessionTree, rule: B
   const final = leaves.findLast(({ index }) => classification.isMain(index));
   const others = rule.train === 'all' ? leaves.filter((leaf) => leaf !== final) : [];
   let segmentsLeft = rule.maxSegments ?? Number.POSITIVE_INFINITY;
+  let tokensLeft = most;
   for (const leaf of final === undefined ? others : [final, ...others]) {
     if (classification.kindOf(leaf.index) === 'side') continue;
     const whole = pathTo(turns, leaf);
     const path = whole.filter(({ index }) => (ends[index]?.length ?? 0) <= maxTokens);
     const trains = new Set(path.map(({ index }) => index).filter((at) => !masked.has(at) && !trained.has(at)));
     const cut = path.length < whole.length ? 'token-limit' : null;
+    const tokens = ends[path.at(-1)?.index ?? -1]?.length ?? 0;
     if (trains.size === 0) chosen.set(leaf.index, { path, trains, dropped: cut ?? 'nothing-to-train' });
-    else if (segmentsLeft === 0) chosen.set(leaf.index, { ...notTrained, dropped: 'segment-limit' });
+    else if (segmentsLeft === 0 || tokens > tokensLeft)
+      chosen.set(leaf.index, { ...notTrained, dropped: 'segment-limit' });
     else {
       for (const at of trains) trained.add(at);
       chosen.set(leaf.index, { path, trains, dropped: cut });
       segmentsLeft -= 1;
+      tokensLeft -= tokens;
     }
   }
   return chosen;

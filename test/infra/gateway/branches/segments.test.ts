@@ -169,6 +169,15 @@ describe('the branch rule', () => {
     assert.equal(two.droppedTokens, 6);
   });
 
+  it('keeps the last branch of the main conversation first when a trace has too many tokens', () => {
+    const all = built({});
+    const lengths = all.segments.map(({ tokens }) => tokens.length);
+    const [ofSubAgent = 0, , ofFork = 0] = lengths;
+    const limited = (most: number): string[] => fates(buildSegments(session(), trainAllBranches, most));
+    assert.deepEqual(limited(lengths.reduce((sum, length) => sum + length, 0)), fates(all));
+    assert.deepEqual(limited(ofFork + ofSubAgent), ['sub-agent 0', 'side - rule', 'main - segment-limit', 'fork 1']);
+  });
+
   it('cuts a branch that is too long after its last turn that fits', () => {
     const whole = built({}).segments[1];
     const length = whole?.tokens.length ?? 0;
