@@ -1,8 +1,8 @@
 import type { Category, RetentionContext } from '../category.ts';
-import { textOf } from '../object-text.ts';
+import { linesOf } from '../object-text.ts';
 import { nameOf } from '../objects.ts';
 import { digestsIn } from '../references/history.ts';
-import { dayEndMs } from '../references/outcomes.ts';
+import { dayEndMs, runIdIn } from '../references/outcomes.ts';
 import type { Root } from '../references/roots.ts';
 
 /** The references of closed workflows, one object per day. */
@@ -29,7 +29,7 @@ export const recordedOutcomes: Root = {
   async *references(context) {
     for await (const { key } of context.objects.list('outcomes')) {
       const isGoing = isExpired(context, nameOf(key));
-      const lines = isGoing ? await neededLines(context, key) : [await textOf(context, key)];
+      const lines = isGoing ? await neededLines(context, key) : await linesOf(context, key);
       for (const line of lines) for (const digest of digestsIn(line)) yield { digest, mayRefer: false };
     }
   },
@@ -55,6 +55,7 @@ async function removeDay(context: RetentionContext, key: string, bytes: number):
 async function neededLines(context: RetentionContext, key: string): Promise<readonly string[]> {
   const planned = await context.knowledge.plannedRuns(context.objects);
   if (planned.size === 0) return [];
-  const lines = (await textOf(context, key)).split('\n');
-  return lines.filter((line) => planned.has(/"runId":"([^"]+)"/.exec(line)?.[1] ?? ''));
+  const needed: string[] = [];
+  for (const line of await linesOf(context, key)) if (planned.has(runIdIn(line))) needed.push(line);
+  return needed;
 }

@@ -2,8 +2,9 @@ import type { Client } from '@temporalio/client';
 import pLimit from 'p-limit';
 import { z } from 'zod';
 import type { Objects } from '../../store/objects.ts';
+import { untilWritten } from '../../store/until-written.ts';
 import { dayMs, hourMs, type RetentionContext } from '../category.ts';
-import { textOf } from '../object-text.ts';
+import { linesOf } from '../object-text.ts';
 import { digestsInHistory } from './history.ts';
 
 /** A closed workflow and the blobs that its history names. */
@@ -86,18 +87,24 @@ async function recordBetween(
 /** The run ids of the outcomes that are recorded for the days of this time. */
 async function recordedRuns(objects: Objects, fromMs: number, toMs: number): Promise<ReadonlySet<string>> {
   const keys = new Set([dayKey(fromMs), dayKey(toMs)]);
-  const texts = await Promise.all([...keys].map(async (key) => textOf({ objects }, key)));
-  return new Set(texts.flatMap((text) => [...text.matchAll(/"runId":"([^"]+)"/g)].map(([, id = '']) => id)));
+  const recorded = new Set<string>();
+  for (const key of keys) {
+    for (const line of await linesOf({ objects }, key)) recorded.add(runIdIn(line));
+  }
+  return recorded;
 }
+
+/** Returns the run id in the line of an outcome; empty if there is none. */
+export const runIdIn = (line: string): string => /"runId":"([^"]+)"/.exec(line)?.[1] ?? '';
 
 /** Adds lines to the outcomes of a day. An end that another pass records at the same moment does no harm. */
 async function appendTo(objects: Objects, key: string, ended: readonly z.output<typeof outcome>[]): Promise<void> {
   const lines = Buffer.from(ended.map((one) => `${JSON.stringify(one)}\n`).join(''));
-  for (;;) {
+  await untilWritten(`${objects.location}/${key}`, async () => {
     const found = await objects.get(key);
     const all = Buffer.concat([found?.bytes ?? new Uint8Array(), lines]);
-    if ((await objects.replace(key, all, found?.version ?? null)) !== null) return;
-  }
+    return (await objects.replace(key, all, found?.version ?? null)) ?? undefined;
+  });
 }
 
 /** The key of the outcomes of a day. */
