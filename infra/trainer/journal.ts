@@ -125,14 +125,15 @@ export async function journaledRuns(objects: Objects): Promise<readonly string[]
 /** A record of a run's session with its trainer, so that its models outlive the worker. */
 export interface SessionRecord {
   find(): Promise<unknown>;
-  write(session: unknown): Promise<void>;
+  /** Replaces the record by what `change` makes of it; null stands for none. It may be called again. */
+  update(change: (session: unknown) => unknown): Promise<void>;
 }
 
 export function createSessionRecord(objects: Objects, runKey: string): SessionRecord {
   const records = createRecords(objects, folder);
   return {
     find: () => records.find(runKey, sessionName),
-    write: (session) => records.write(runKey, sessionName, session),
+    update: (change) => records.update(runKey, sessionName, change),
   };
 }
 

@@ -50,7 +50,6 @@ export function createTinkerTrainer(options: TinkerOptions): Trainer {
   const connection = createTrainerConnection(options.url, apiKey);
   const session = createSession(connection, options.sessionRecord);
   const forwardBackward = createForwardBackward(connection, reduction);
-  let modelSequence = 0;
 
   return {
     url: connection.url,
@@ -60,7 +59,7 @@ export function createTinkerTrainer(options: TinkerOptions): Trainer {
       const submit = async () => {
         const json = {
           session_id: await session.id(signal),
-          model_seq_id: modelSequence++,
+          model_seq_id: await session.nextModel(),
           base_model: baseModel,
           lora_config: { rank: loraRank, seed },
         };

@@ -6,7 +6,15 @@ import { failureOf, isTransient, parseReply, type TrainerConnection } from './co
 /** The SDK's own interval. SkyRL unloads a session's models after 300 s without a heartbeat. */
 const heartbeatMs = 10_000;
 
-const storedSession = z.object({ url: z.string(), sessionId: z.string() });
+/** More models than a run had asked for when its record did not count them yet, up to 0.4.0. */
+const uncountedModels = 1_000;
+
+const storedSession = z.object({
+  url: z.string(),
+  sessionId: z.string(),
+  /** The number of models that the run has asked for, in all of its sessions. */
+  models: z.number().default(uncountedModels),
+});
 
 /**
  * The session that keeps this client's models loaded. With a record it survives the process: a restarted trainer worker
@@ -14,6 +22,11 @@ const storedSession = z.object({ url: z.string(), sessionId: z.string() });
  */
 export interface TrainerSession {
   id(signal?: AbortSignal): Promise<string>;
+  /**
+   * Returns a number that no model of the session has, whichever process asked for it: a server may take a second model with the
+   * same number for a retry, and return the first one.
+   */
+  nextModel(): Promise<number>;
   /** Sends heartbeats for a session that another process opened. */
   resume(signal?: AbortSignal): Promise<void>;
   close(): void;
@@ -22,6 +35,7 @@ export interface TrainerSession {
 export function createSession(connection: TrainerConnection, record?: SessionRecord): TrainerSession {
   let current: Promise<string> | null = null;
   let timer: NodeJS.Timeout | null = null;
+  let unrecordedModels = 0;
 
   /** Returns whether the server knows the session. Throws if it may know it, and does not say so now. */
   const sendHeartbeat = async (sessionId: string, signal?: AbortSignal): Promise<boolean> => {
@@ -51,7 +65,7 @@ export function createSession(connection: TrainerConnection, record?: SessionRec
     const reply = await connection.post({ path: '/api/v1/create_session', json }, signal);
     if (reply.status !== 200) throw failureOf(reply, '/api/v1/create_session');
     const { session_id } = parseReply(createSessionResponse, reply, 'create_session');
-    await record?.write({ url: connection.url, sessionId: session_id });
+    await record?.update((before) => ({ url: connection.url, sessionId: session_id, models: modelsIn(before) }));
     return session_id;
   }
 
@@ -73,8 +87,19 @@ export function createSession(connection: TrainerConnection, record?: SessionRec
     }
   }
 
+  async function nextModel(): Promise<number> {
+    if (record === undefined) return unrecordedModels++;
+    let number = 0;
+    await record.update((before) => {
+      number = modelsIn(before);
+      return { ...storedSession.parse(before), models: number + 1 };
+    });
+    return number;
+  }
+
   return {
     id,
+    nextModel,
     async resume(signal) {
       if (current === null && (await knownSession(record, connection.url)) !== null) await id(signal);
     },
@@ -86,4 +111,9 @@ export function createSession(connection: TrainerConnection, record?: SessionRec
 async function knownSession(record: SessionRecord | undefined, url: string): Promise<string | null> {
   const parsed = storedSession.safeParse(await record?.find());
   return parsed.success && parsed.data.url === url ? parsed.data.sessionId : null;
+}
+
+function modelsIn(session: unknown): number {
+  const parsed = storedSession.safeParse(session);
+  return parsed.success ? parsed.data.models : 0;
 }

@@ -12,7 +12,7 @@ import { until } from '../../../helpers/until.ts';
 /** Starts a trainer's server, and returns a function that opens another client of one run. */
 async function startServer(t: TestContext) {
   /** `status` is the answer to heartbeats of a session that the server knows. */
-  const state = { status: 200, known: new Set<string>(), sessions: 0, heartbeats: 0 };
+  const state = { status: 200, known: new Set<string>(), sessions: 0, heartbeats: 0, models: [] as number[] };
   const isKnown = (body: unknown): boolean => state.known.has((body as { session_id: string }).session_id);
   const server = await startScriptedServer({
     'POST /api/v1/create_session': () => {
@@ -24,10 +24,11 @@ async function startServer(t: TestContext) {
       state.heartbeats += 1;
       return { status: isKnown(body) ? state.status : 404, json: { detail: 'busy' } };
     },
-    'POST /api/v1/create_model': (body) =>
-      isKnown(body)
-        ? { status: 200, json: { model_id: 'm', request_id: '1' } }
-        : { status: 404, json: { detail: 'Session not found' } },
+    'POST /api/v1/create_model': (body) => {
+      if (!isKnown(body)) return { status: 404, json: { detail: 'Session not found' } };
+      state.models.push((body as { model_seq_id: number }).model_seq_id);
+      return { status: 200, json: { model_id: 'm', request_id: '1' } };
+    },
     'POST /api/v1/retrieve_future': () => ({ status: 200, json: {} }),
   });
   const checkpointsDir = await mkdtemp(join(tmpdir(), 'temper-session-'));
@@ -42,7 +43,7 @@ async function startServer(t: TestContext) {
     t.after(() => trainer.close());
     return trainer;
   };
-  return { state, open };
+  return { state, open, sessionRecord };
 }
 
 const model = { loraRank: 1, seed: 1 };
@@ -58,6 +59,32 @@ it('a session survives its process, and a server that no longer knows it gets a 
   state.known.clear();
   await second.createModel(model);
   assert.equal(state.sessions, 2);
+});
+
+describe('the models of a session', () => {
+  it('have numbers of their own, also after a restart and in the next session', async (t) => {
+    const { state, open } = await startServer(t);
+    const first = open();
+    await first.createModel(model);
+    await first.createModel(model);
+    first.close();
+    const second = open();
+    await second.createModel(model);
+    state.known.clear();
+    await second.createModel(model);
+    // The third of these numbers was for the session that the server no longer knew.
+    assert.deepEqual(state.models, [0, 1, 2, 4]);
+  });
+
+  it('get numbers above those of an earlier version, which counted none', async (t) => {
+    const { state, open, sessionRecord } = await startServer(t);
+    const first = open();
+    await first.createModel(model);
+    first.close();
+    await sessionRecord.update((session) => ({ ...(session as object), models: undefined }));
+    await open().createModel(model);
+    assert.deepEqual(state.models, [0, 1_000]);
+  });
 });
 
 describe('the session with a trainer that is busy', () => {
