@@ -1,8 +1,9 @@
 import { connect } from 'node:net';
+import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Client } from '@temporalio/client';
 import { Agent, request } from 'undici';
-import { pollers, type QueueKind } from '../../infra/temporal/pollers.ts';
+import { type PollClient, pollers, type QueueKind } from '../../infra/temporal/pollers.ts';
+import { readIdentity } from '../../infra/temporal/worker-identity.ts';
 
 const pollMs = 100;
 const tryTimeoutMs = 2_000;
@@ -12,7 +13,7 @@ export async function untilSocketAnswers(path: string, signal: AbortSignal): Pro
   while (!(await socketAnswers(path))) await sleep(pollMs, undefined, { signal });
 }
 
-/** Takes any certificate: no secret is sent, and it may name only the addresses by which other machines connect. */
+/** Takes any certificate, which may name only the addresses by which other machines connect. No secret is sent. */
 const agent = new Agent({ connect: { rejectUnauthorized: false } });
 
 /** Resolves once a URL answers with a success. */
@@ -44,21 +45,19 @@ export async function socketAnswers(path: string): Promise<boolean> {
   });
 }
 
-/**
- * Resolves once the worker with this pid polls a task queue. The worker's identity must contain its pid, as the SDK's
- * default does.
- */
-export async function untilPolled(
-  {
-    client,
-    queue,
-    kind,
-    pid,
-  }: { readonly client: Client; readonly queue: string; readonly kind: QueueKind; readonly pid: number },
-  signal: AbortSignal,
-): Promise<void> {
-  const namesPid = new RegExp(`\\b${pid}\\b`);
-  while (!(await pollers(client, queue, kind)).some((identity) => namesPid.test(identity))) {
-    await sleep(pollMs, undefined, { signal });
-  }
+interface PolledQueue {
+  readonly client: PollClient;
+  readonly queue: string;
+  readonly kind: QueueKind;
+  readonly pid: number;
+}
+
+/** Resolves once the worker with this pid on this machine polls a task queue, which others may poll, too. */
+export async function untilPolled({ client, queue, kind, pid }: PolledQueue, signal: AbortSignal): Promise<void> {
+  const isOwn = (identity: string): boolean => {
+    const worker = readIdentity(identity);
+    // In containers of one image, the same part has the same pid everywhere.
+    return worker?.pid === pid && worker.host === hostname();
+  };
+  while (!(await pollers(client, queue, kind)).some(isOwn)) await sleep(pollMs, undefined, { signal });
 }
