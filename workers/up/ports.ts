@@ -43,7 +43,7 @@ export async function withFreePorts(config: Config): Promise<Config> {
   for (const { host, setting } of portsOf(config, ['temporal', 'policy'])) {
     chosen[setting] = String(await freePort(host));
   }
-  const metrics = await Promise.all(metricsPortsOf(config).map(isFree));
+  const metrics = await Promise.all(metricsPortsOf(config, ['control', 'host', 'trainer']).map(isFree));
   if (!metrics.every(Boolean)) chosen.TEMPER_METRICS_PORT = undefined;
   return readConfig({ ...config.env, TEMPER_HOME: config.home, ...chosen });
 }
@@ -60,14 +60,17 @@ export function portsOf(config: Config, parts: readonly PartName[]): Port[] {
   return [
     ...(parts.includes('temporal') ? temporal : []),
     ...(parts.includes('policy') ? policy : []),
-    ...(parts.includes('control') ? metricsPortsOf(config) : []),
+    ...metricsPortsOf(config, parts),
   ];
 }
 
-const metricsPortsOf = ({ metricsListen, metricsPorts }: Config): readonly Port[] =>
-  Object.entries(metricsPorts ?? {}).map(([part, port]) => ({
-    host: metricsListen,
-    port,
-    purpose: `the metrics of the ${part} worker`,
-    setting: 'TEMPER_METRICS_PORT',
-  }));
+/** Lists the ports at which the workers among these parts serve their metrics. */
+const metricsPortsOf = ({ metricsListen, metricsPorts }: Config, parts: readonly PartName[]): readonly Port[] =>
+  Object.entries(metricsPorts ?? {})
+    .filter(([worker]) => parts.some((part) => part === worker))
+    .map(([worker, port]) => ({
+      host: metricsListen,
+      port,
+      purpose: `the metrics of the ${worker} worker`,
+      setting: 'TEMPER_METRICS_PORT',
+    }));
