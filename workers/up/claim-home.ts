@@ -35,8 +35,12 @@ export async function claimHome(
   let lock = await tryLock(config.paths.lock);
   for (let waits = 0; 'holder' in lock; waits += 1) {
     const up = await readUpFile(config.paths.up);
-    if (up === null || !isUp(up) || up.state !== 'stopping') throw new AlreadyUp(config.home, lock.holder.pid);
-    if (waits === 0) progress(`waiting for the stack of process ${up.supervisor.pid} to stop`);
+    if (up !== null && isUp(up) && up.state === 'stopping') {
+      if (waits === 0) progress(`waiting for the stack of process ${up.supervisor.pid} to stop`);
+    } else if (up !== null || waits === 0) {
+      // A stack that was waited for and has no file any more is about to release the lock.
+      throw new AlreadyUp(config.home, lock.holder.pid);
+    }
     await sleep(pollMs, undefined, { signal });
     lock = await tryLock(config.paths.lock);
   }
