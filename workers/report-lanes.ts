@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { type Lanes, laneNames } from '../activities/host/lanes.ts';
 import type { LaneRecords, LaneStates } from '../infra/store/lane-records.ts';
 import { gauges } from '../workflows/contracts/metrics.ts';
+import { createNewestWriter } from './newest-writer.ts';
 
 /** Interval at which changes are reported. */
 const everyMs = 2_000;
@@ -21,7 +22,11 @@ export function reportLanes(
   const running = meter.createGauge('temper_lane_running', 'int', undefined, gauges.lane_running);
   let last: LaneStates = {};
 
-  const report = async (): Promise<void> => {
+  const record = createNewestWriter<LaneStates>(
+    (states) => records.write(host, states),
+    (error) => log.warn({ error }, 'could not record the lanes for `temper status`; the host tries again'),
+  );
+  const report = (): void => {
     const states = statesOf(lanes);
     if (JSON.stringify(states) === JSON.stringify(last)) return;
     for (const name of laneNames) {
@@ -32,11 +37,9 @@ export function reportLanes(
       logChange(log, name, { before: last[name]?.width ?? state.most, ...state });
     }
     last = states;
-    await records.write(host, states);
+    record(states);
   };
-  const timer = setInterval(() => {
-    report().catch((error: unknown) => log.warn({ error }, 'could not record the lanes for `temper status`'));
-  }, everyMs);
+  const timer = setInterval(report, everyMs);
   signal.addEventListener('abort', () => clearInterval(timer), { once: true });
 }
 
