@@ -155,7 +155,10 @@ function footer({ run }: ReportData): Markup {
 }
 
 function duration(seconds: number): string {
-  if (seconds < 120) return `${seconds.toFixed(0)} s`;
-  if (seconds < 7200) return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
-  return `${Math.floor(seconds / 3600)} h ${Math.round((seconds % 3600) / 60)} min`;
+  // Rounded before it is divided: 179.7 s are no `2 min 60 s`.
+  const whole = Math.round(seconds);
+  if (whole < 120) return `${whole} s`;
+  if (whole < 7200) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+  const minutes = Math.round(seconds / 60);
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }

@@ -182,3 +182,9 @@ function group(index: number, kinds: readonly Outcome[], rewards: readonly (numb
     })),
   };
 }
+
+it('states a time in whole minutes with at most 59 seconds, and in whole hours with at most 59 minutes', () => {
+  const page = (wallSeconds: number) => renderReport({ ...sampleReport(), wallSeconds });
+  assert.match(page(179.7), /\b3 min 0 s\b/);
+  assert.match(page(10_799), /\b3 h 0 min\b/);
+});

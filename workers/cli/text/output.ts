@@ -111,12 +111,15 @@ export function bytes(value: number): string {
 /** Formats a duration: `3.20 s`, `75.0 s`, `12 min 5 s`. */
 export function seconds(value: number): string {
   if (value < 10) return `${value.toFixed(2)} s`;
-  return value < 120 ? `${value.toFixed(1)} s` : `${Math.floor(value / 60)} min ${Math.round(value % 60)} s`;
+  if (value < 120) return `${value.toFixed(1)} s`;
+  // Rounded before it is divided: 179.7 s are no `2 min 60 s`.
+  const whole = Math.round(value);
+  return `${Math.floor(whole / 60)} min ${whole % 60} s`;
 }
 
-/** Formats the time since a moment: `20 s ago`, `3 h ago`. */
+/** Formats the time since a moment: `20 s ago`, `3 h ago`. A moment that another clock puts into the future is now. */
 export function ago(isoTime: string): string {
-  const past = (Date.now() - Date.parse(isoTime)) / 1000;
+  const past = Math.max(0, (Date.now() - Date.parse(isoTime)) / 1000);
   if (past < 90) return `${Math.round(past)} s ago`;
   if (past < 5400) return `${Math.round(past / 60)} min ago`;
   return past < 129_600 ? `${Math.round(past / 3600)} h ago` : `${Math.round(past / 86_400)} days ago`;

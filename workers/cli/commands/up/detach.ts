@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdir, open } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { exitReason } from '../../../../infra/process/exit-reason.ts';
 import type { Config } from '../../../../infra/settings/config.ts';
 import { AlreadyUp } from '../../../up/claim-home.ts';
 import { isUp, readUpFile, type UpFile } from '../../../up/up-file.ts';
@@ -15,7 +16,7 @@ const failurePrefix = 'temper: ';
 
 /**
  * Starts `temper up` as a process of its own session, which outlives the terminal, and returns once its stack does its work.
- * Throws the message of a stack that does not start. The abort of the signal stops it.
+ * Throws the message of a stack that does not start. An abort stops it.
  */
 export async function startDetached(
   config: Config,
@@ -30,7 +31,7 @@ export async function startDetached(
   const log = createLogFile(path);
   await log.keepLast(0);
   const child = await launch(config, path, further);
-  const exited = once(child, 'exit').then(([code, killedBy]) => `exit code ${code ?? killedBy}`);
+  const exited = exitReason(child);
   try {
     return await untilRunning(config, { child, exited, log, path }, signal);
   } catch (error) {
