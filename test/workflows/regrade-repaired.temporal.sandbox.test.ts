@@ -95,7 +95,7 @@ describe('a regrade by repaired tests', () => {
     const { code, stdout, stderr } = await temper.run('regrade', 'solved', 'nothing', '--tasks', elsewhere);
     assert.equal(code, 0, stderr);
     assert.match(stderr, /^packed 1 tasks? of .*elsewhere$/m);
-    assert.match(stdout, /^repaired {5}2 of 2 rollouts were graded by a changed version of their task \(1 tasks\)$/m);
+    assert.match(stdout, /^repaired {5}2 of 2 rollouts were graded by a changed version of their task \(1 task\)$/m);
     assert.match(stdout, /^solved +strict +0\.00 +1\.00 +graded → graded$/m);
     const none = await temper.run('regrade', 'solved', '--tasks', join(rollouts.home, 'nothing-there'));
     assert.deepEqual([none.code, /expected a directory, an address/.test(none.stderr)], [2, true], none.stderr);

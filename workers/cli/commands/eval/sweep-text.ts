@@ -24,12 +24,12 @@ export function sweepText(report: SweepReport): string {
       .map(({ k, mean, tasks }) => [`pass@${k}`, `${mean.toFixed(3)} over ${counted(tasks, 'task')}`]),
     ['mean reward', estimateText(reward)],
     ['counted', `${result.counted} of ${planned} attempts${left.length === 0 ? '' : `; left out: ${left.join(', ')}`}`],
-    ...(result.retried === 0 ? [] : [['retried', `${result.retried} rollouts lost to infrastructure`]]),
+    ...(result.retried === 0 ? [] : [['retried', `${counted(result.retried, 'rollout')} lost to infrastructure`]]),
     ...(flags === null ? [] : [['flagged', flags]]),
     ['tokens', `${count(cost.sampledTokens)} sampled in ${count(cost.turns)} turns, ${count(cost.promptTokens)} sent`],
     [
       'time',
-      `${seconds(cost.wallSeconds)}; ${cost.rollouts} rollouts ${seconds(cost.rolloutSeconds)}, in sandboxes ${seconds(cost.sandboxSeconds)}`,
+      `${seconds(cost.wallSeconds)}; ${counted(cost.rollouts, 'rollout')} ${seconds(cost.rolloutSeconds)}, in sandboxes ${seconds(cost.sandboxSeconds)}`,
     ],
   ];
   const width = Math.max(...facts.map(([name = '']) => name.length));
@@ -100,7 +100,7 @@ export function comparisonText(before: SweepReport, after: SweepReport, compared
   const { tasks, onlyBefore, onlyAfter, difference, low, high, pValue, method, flipped } = compared;
   const better = flipped.filter((task) => task.after > task.before);
   const lines = [
-    `${before.sweep} → ${after.sweep}, on the ${tasks} tasks that both counted${onlyBefore + onlyAfter === 0 ? '' : ` (${onlyBefore} only in the first, ${onlyAfter} only in the second)`}`,
+    `${before.sweep} → ${after.sweep}, on the ${counted(tasks, 'task')} that both counted${onlyBefore + onlyAfter === 0 ? '' : ` (${onlyBefore} only in the first, ${onlyAfter} only in the second)`}`,
     `evaluated   ${evaluatedText(before) ?? 'no model'} → ${evaluatedText(after) ?? 'no model'}`,
     `agent       ${agentText(before)} → ${agentText(after)}`,
     `pass rate   ${compared.before.toFixed(3)} → ${compared.after.toFixed(3)}`,

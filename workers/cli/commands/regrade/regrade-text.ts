@@ -31,7 +31,7 @@ function repairedText(rows: readonly RegradeRow[]): readonly string[] {
   const changed = graded.filter(({ before, after }) => before !== after);
   const tasks = new Set(changed.map(({ before }) => before)).size;
   return [
-    `repaired     ${changed.length} of ${graded.length} rollouts were graded by a changed version of their task (${tasks} tasks)`,
+    `repaired     ${changed.length} of ${graded.length} rollouts were graded by a changed version of their task (${counted(tasks, 'task')})`,
   ];
 }
 

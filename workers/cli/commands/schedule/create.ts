@@ -2,12 +2,12 @@ import { type Client, ScheduleAlreadyRunning } from '@temporalio/client';
 import { controlQueue } from '../../../../workflows/contracts/queues.ts';
 import type { ScheduleMemo } from '../../../../workflows/contracts/schedule.ts';
 import { searchAttributes } from '../../../../workflows/contracts/search-attributes.ts';
-import type { SweepRequest } from '../../../../workflows/contracts/sweep.ts';
+import { type SweepRequest, sweepInput } from '../../../../workflows/contracts/sweep.ts';
 import type { evaluationSweep } from '../../../../workflows/index.ts';
 import { withTaskSet } from '../../follow/workflow-input.ts';
 import { type JsonOption, runningConfigOf } from '../../stack/command.ts';
 import { UsageError } from '../../text/errors.ts';
-import { print, printJson } from '../../text/output.ts';
+import { counted, print, printJson } from '../../text/output.ts';
 import { type SweepOptions, sweepRequestOf } from '../eval/sweep-options.ts';
 import { overlaps, parseScheduleTimes, type ScheduleTimes, type ScheduleWhen } from './schedule-options.ts';
 
@@ -90,7 +90,8 @@ async function create(
   }
 }
 
-function aboutOf({ tasks, count = 32, attempts = 1, settings, upstream }: SweepRequest): string {
+function aboutOf(request: SweepRequest): string {
+  const { tasks, count, attempts, settings, upstream } = sweepInput.parse(request);
   const by = upstream === undefined ? '' : ` by ${upstream}`;
-  return `${settings?.agent ?? 'mini'}${by}: ${attempts} × ${count} tasks of ${tasks}`;
+  return `${settings.agent}${by}: ${attempts} × ${counted(count, 'task')} of ${tasks}`;
 }

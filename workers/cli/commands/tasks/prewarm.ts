@@ -112,7 +112,7 @@ function createBoard(json: boolean) {
       first === undefined
         ? ''
         : ` · ${imageProgressText(first)}${doing.length > 1 ? `, ${doing.length - 1} more` : ''}`;
-    live(`${all.length} images ready or failed · ${inProgress.size} in progress${detail}`);
+    live(`${counted(all.length, 'image')} ready or failed · ${inProgress.size} in progress${detail}`);
   };
   return {
     all: all as readonly PrewarmedImage[],

@@ -1,6 +1,7 @@
 import type { WarmUpProgress } from '../../../../activities/interfaces/trainer.ts';
 import type { StepRecord } from '../../../../infra/report/run-records.ts';
 import type { RunStatus } from '../../../../workflows/contracts/run.ts';
+import { counted } from '../../text/output.ts';
 
 /** Describes a finished step in one line. */
 export function stepText(
@@ -31,7 +32,7 @@ export function progressText(status: RunStatus, warmUp: WarmUpProgress | null): 
   const odd = Object.entries(rollouts).filter(([outcome, count]) => outcome !== 'scored' && count > 0);
   return [
     phase === 'running' ? `step ${Math.min(step + 1, steps)}/${steps} in progress` : phase,
-    `${inFlight.length} groups in flight`,
+    `${counted(inFlight.length, 'group')} in flight`,
     `${ended} of ${rolloutsStarted} rollouts ended`,
     ...odd.map(([outcome, count]) => `${outcome} ${count}`),
     ...(flags.rollouts === 0 ? [] : [`flagged ${flags.rollouts}`]),
