@@ -6,7 +6,7 @@ export interface KubernetesSettings {
   readonly programs: string;
   /** The share of its limits of CPU, memory and disk that a Pod reserves on its node. */
   readonly requests: number;
-  /** The time that a Pod may wait for a node with room, before it counts as unavailable. */
+  /** The time that a Pod may wait for a node with room and for its image, before it counts as unavailable. */
   readonly scheduleSec: number;
   /** The largest number of Pods that this process creates at once. */
   readonly creates: number;

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { setting, share, text, wholeNumber } from '../../setting.ts';
-import type { KubernetesSettings } from './settings.ts';
+import { defaultKubernetesSettings, type KubernetesSettings } from './settings.ts';
+
+const { programs, requests, scheduleSec } = defaultKubernetesSettings;
 
 /** The environment variables of Kubernetes sandboxes. */
 export const kubernetesVariables = {
@@ -13,15 +15,15 @@ export const kubernetesVariables = {
     'no such sandboxes',
   ),
   TEMPER_KUBERNETES_PROGRAMS: setting(
-    text().default('temper-programs:latest'),
+    text().default(programs),
     "image with the agents' programs, which the Pods mount; `infra/images/programs.ts` makes it",
   ),
   TEMPER_KUBERNETES_REQUESTS: setting(
-    share().default(0.25),
+    share().default(requests),
     "share of its task's CPU, memory and disk that a Pod reserves on its node; agents wait for the model most of the time",
   ),
   TEMPER_KUBERNETES_WAIT: setting(
-    wholeNumber(1, 86_400).default(300),
+    wholeNumber(1, 86_400).default(scheduleSec),
     'seconds that a Pod may wait for a node with room and for its image, before its stage fails and is retried',
   ),
   TEMPER_KUBERNETES_RUNTIME_CLASS: setting(
