@@ -23,7 +23,7 @@ export interface WorkerProcess {
   startWorker(options: WorkerOptions): Promise<() => void>;
 }
 
-/** The shortest interval of heartbeats of an activity attempt, with one of which it learns of a cancel. */
+/** The interval at which the heartbeats of an activity attempt are sent at most. Only by their answers it learns of a cancel. */
 const heartbeatInterval = '3s';
 /** Options of every worker. */
 const common = {

@@ -47,10 +47,10 @@ export function claimHost(hosts: Hosts, claim: Claim, signal: AbortSignal): Prom
 
 function recordOf({ machine, held, leaseMs, facts }: Claim, before: HostRecord | null): HostRecord {
   const same = before?.machine === machine;
-  const next = before === null ? (held ?? 1) : before.generation + (same && before.lost === null ? 0 : 1);
+  const generation = before === null ? (held ?? 1) : before.generation + (same && before.lost === null ? 0 : 1);
   return {
     ...facts,
-    generation: next,
+    generation,
     machine,
     leaseMs,
     // Draining is an order about a machine, so another one of the name begins without it.

@@ -84,8 +84,9 @@ class HostLease implements HeldLease {
   #fileTime = 0n;
   #lookedAt = Number.NEGATIVE_INFINITY;
   #bootMs = 0;
-  /** The end of the last renewal by this process, which a full disk may have taken no note of; likewise its end for ever. */
+  /** The end of the lease by this process's own last renewal, which a full disk may have kept out of the file. */
   #extendedMs = Number.NEGATIVE_INFINITY;
+  /** The token that this process's last renewal found to be lost, which a full disk may have kept out of the file, too. */
   #fenced: string | null = null;
 
   constructor(options: LeaseOptions) {

@@ -47,7 +47,7 @@ const commands: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./commands/regrade.ts')).regradeCommand(),
   },
   status: {
-    description: 'list runs and rollouts',
+    description: 'list processes, hosts, runs and rollouts',
     load: async () => (await import('./commands/status.ts')).statusCommand(),
   },
   show: {

@@ -18,8 +18,8 @@ import { createTaskStream } from './task-stream.ts';
 const defaultOutputBytes = 2 ** 20;
 const ofRoot = rootCapabilities.map((one) => one.toLowerCase());
 /**
- * The times of temper's own commands in a sandbox whose agent is root, which may stop them or replace their programs: of the keeper's,
- * which take a moment or watch for half a minute, and of those that move files.
+ * The time limits of temper's own commands where the agent is root, and may stop them or replace their programs. Those of the keeper
+ * take a moment, or watch for half a minute; others move files.
  */
 const shortMs = 120_000;
 const filesMs = 180_000;
@@ -27,7 +27,7 @@ const cannotDrop = /^setpriv: failed to execute sh/m;
 const never = new AbortController().signal;
 const unheard: TaskOutput = { onStdout: () => undefined, onStderr: () => undefined };
 
-/** Returns the time of a script in a sandbox whose agent is root. A foreground command has one of its own, in seconds. */
+/** Returns the time limit of a script where the agent is root. A foreground command has one of its own, in seconds. */
 function limitMsOf({ role, text, args }: Script): number {
   if (text === foreground) return Number(args[2]) * 1000 + shortMs;
   return role === 'keeper' || text === killMarked ? shortMs : filesMs;

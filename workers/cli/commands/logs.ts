@@ -21,7 +21,7 @@ export function logsCommand(): Command {
   const names = partKinds.join(', ');
   return stackCommand(
     'logs',
-    'Prints the last lines of the logs of the processes of a stack, each with the name of its process, or without it those of one process. Works while no stack runs.',
+    "Prints the last lines of the logs of a stack's processes, each line with the name of its process, or those of one process alone. Works while no stack runs.",
     'temper logs host -f',
   )
     .addArgument(

@@ -208,9 +208,9 @@ function rolloutTable(rows: readonly RolloutRow[]): string {
 
 /** Returns what an open rollout waits for, or what it does again. */
 function doingOf({ image, repeated }: RolloutRow): readonly string[] {
-  if (image !== null) return [shortText(image)];
+  if (image !== null) return [shortImageText(image)];
   return repeated.slice(0, 1).map(shortRepeatedText);
 }
 
 /** Formats what a sandbox waits for without the cluster's own words, which are too long for a table. */
-const shortText = ({ says: _, ...progress }: ImageProgress): string => imageProgressText(progress);
+const shortImageText = ({ says: _, ...progress }: ImageProgress): string => imageProgressText(progress);

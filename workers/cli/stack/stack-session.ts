@@ -38,17 +38,17 @@ export async function openSession(options: HomeOption, mayStart: boolean, signal
     return openSession(options, mayStart, signal);
   }
   if (shared !== null) return shared;
-  const running = configOf(options);
-  if (configuredTarget(running.env) !== undefined && (await isServed(running))) {
-    return withoutStack(await openStackClient(running));
+  const config = configOf(options);
+  if (configuredTarget(config.env) !== undefined && (await isServed(config))) {
+    return withoutStack(await openStackClient(config));
   }
   if (!mayStart) {
     throw new Error(
-      `no stack runs on ${running.home}; start one with \`temper up\`, or omit --no-up to start one for this command`,
+      `no stack runs on ${config.home}; start one with \`temper up\`, or omit --no-up to start one for this command`,
     );
   }
   try {
-    return await startSession(configOf(options), signal);
+    return await startSession(config, signal);
   } catch (error) {
     if (!(error instanceof AlreadyUp)) throw error;
     await untilAnnounced(options, error.pid, signal);

@@ -1,7 +1,7 @@
 import { type Costs, costTable } from '../../../infra/report/cost-table.ts';
 import { table } from './output.ts';
 
-/** Formats what a run or sweep cost; null if it counted no cost. */
+/** Formats what a run or sweep cost. Costs are null where none were counted. */
 export function costText(costs: Costs | null): string {
   if (costs === null) return 'cost: unknown';
   const made = costTable(costs);
