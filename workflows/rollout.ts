@@ -54,7 +54,7 @@ export async function rollout(request: RolloutRequest): Promise<RolloutResult> {
     stopped ??= outcome;
     scope.cancel();
   };
-  setHandler(hostLostSignal, (host) => loss.declare(host), {
+  setHandler(hostLostSignal, (host, generation) => loss.declare(host, generation), {
     description: 'sent when a host is declared lost: the rollout leaves it and begins again elsewhere',
   });
   setHandler(stopSignal, stop, { description: 'cleans up and ends with this outcome: "stale" or "cancelled"' });

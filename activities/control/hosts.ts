@@ -60,7 +60,7 @@ export function createHostActivities(inspection: HostInspection): Pick<ControlAc
     const token = tokenOf(host, generation);
     if (told.has(token)) return;
     told.add(token);
-    await tellHostLost(inspection.client, host).catch((error: unknown) => {
+    await tellHostLost(inspection.client, host, generation).catch((error: unknown) => {
       told.delete(token);
       throw error;
     });

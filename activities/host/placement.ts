@@ -30,7 +30,7 @@ const unprovisionedMs = 60_000;
 const checkAgainMs = 200;
 
 /** The parts of a host that place rollouts. */
-export interface Placing extends Pick<Host, 'name' | 'slots' | 'intake' | 'hasImage' | 'sharesJournals'> {
+export interface Placing extends Pick<Host, 'name' | 'fence' | 'slots' | 'intake' | 'hasImage' | 'sharesJournals'> {
   readonly share: SweepShare;
   /** Whether this host limits how many sandboxes all hosts create per second. */
   readonly limitsCreations?: boolean;
@@ -42,6 +42,7 @@ export interface Placing extends Pick<Host, 'name' | 'slots' | 'intake' | 'hasIm
 /** Takes slots for rollouts on this host. The tuner of the placement workers lets it run only while a slot is free. */
 export function createPlacement({
   name,
+  fence,
   slots,
   intake,
   hasImage,
@@ -84,8 +85,10 @@ export function createPlacement({
         } finally {
           waiting.ended();
         }
+        const token = fence();
         return {
           host: name,
+          ...(token !== null && { token }),
           ...(limitsCreations && { limitsCreations }),
           ...(!sharesJournals && { unadoptable: true }),
         };

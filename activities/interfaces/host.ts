@@ -37,6 +37,8 @@ export interface PlaceRollout {
 export interface Placement {
   /** The stable name of the host; its queues follow from it. */
   readonly host: string;
+  /** The fencing token that the host holds. Earlier hosts do not say it. */
+  readonly token?: string;
   /** Whether the host limits how many sandboxes all hosts create per second. */
   readonly limitsCreations?: true;
   /** Whether no other host can adopt the sandbox, because this one shares its journals with none. */

@@ -33,14 +33,42 @@ describe('a host that is declared lost', () => {
     const args = [{ task: 'generated:test/1/0' }];
     const handle = await client.workflow.start('rollout', { taskQueue: controlQueue, workflowId: 'left', args });
     await until(async () => agents === 1 && (await handle.query(rolloutStatusQuery)).host === 'scripted');
-    assert.equal(await tellHostLost(client, 'another'), 0);
+    assert.equal(await tellHostLost(client, 'another', 1), 0);
     // The list of workflows follows a moment later.
-    await until(async () => (await tellHostLost(client, 'scripted')) === 1);
+    await until(async () => (await tellHostLost(client, 'scripted', 1)) === 1);
     const result: RolloutResult = await handle.result();
     assert.deepEqual([result.outcome, result.epochs, agents], ['scored', 2, 2]);
     // What the first session used went with its host.
     assert.deepEqual([result.cost?.promptTokens, result.cost?.incomplete], [4, true]);
     assert.deepEqual(stack.workers.released, [result.rollout]);
+  });
+
+  it('keeps a rollout that a later life of it has placed, since only an earlier one was lost', async () => {
+    const { client } = stack.server;
+    for (const [lost, epochs] of [
+      [1, 1],
+      [2, 2],
+      [3, 2],
+    ] as const) {
+      const gate = Promise.withResolvers<void>();
+      let agents = 0;
+      const agent = (): Promise<void> => {
+        agents += 1;
+        return agents === 1 ? gate.promise : Promise.resolve();
+      };
+      stack.script = { reward: () => 1, token: 'scripted/2', agent };
+      const options = { taskQueue: controlQueue, workflowId: `lost-${lost}`, args: [{ task: 'generated:test/1/0' }] };
+      const handle = await client.workflow.start('rollout', options);
+      await until(() => agents === 1);
+      // The list of workflows follows a moment later.
+      await until(async () => (await tellHostLost(client, 'scripted', lost)) === 1);
+      // A query waits until the signal has been handled.
+      await handle.query(rolloutStatusQuery);
+      if (epochs === 1) gate.resolve();
+      const result: RolloutResult = await handle.result();
+      gate.resolve();
+      assert.deepEqual([result.outcome, result.epochs, agents], ['scored', epochs, epochs], `generation ${lost}`);
+    }
   });
 
   it('leaves its sandbox to a host that adopts it, and its rollout begins again if none does', async () => {
@@ -76,7 +104,7 @@ describe('a host that is declared lost', () => {
       return pending.length === 2 && pending.every(({ attempt }) => attempt === 2);
     });
     // The list of workflows follows a moment later.
-    await until(async () => (await tellHostLost(client, 'scripted')) > 0);
+    await until(async () => (await tellHostLost(client, 'scripted', 1)) > 0);
     const result: RolloutResult = await handle.result();
     assert.deepEqual([result.outcome, result.epochs, result.adoptions], ['scored', 1, 1]);
     assert.deepEqual(stack.workers.released.slice(before), [result.rollout]);
@@ -106,7 +134,7 @@ describe('a host that is declared lost', () => {
       return pending.length === 1 && pending[0]?.activityType?.name === 'releaseSandbox' && pending[0]?.attempt === 2;
     });
     // The list of workflows follows a moment later.
-    await until(async () => (await tellHostLost(client, 'scripted')) > 0);
+    await until(async () => (await tellHostLost(client, 'scripted', 1)) > 0);
     const result: RolloutResult = await handle.result();
     assert.deepEqual([result.outcome, result.epochs, result.adoptions, asked], ['scored', 1, 1, [false]]);
     assert.deepEqual(releasedBefore, [result.rollout]);
@@ -133,7 +161,7 @@ describe('a host that is declared lost', () => {
     const handle = await client.workflow.start('rollout', { taskQueue: controlQueue, workflowId: 'alone', args });
     await until(() => agents === 1);
     // The list of workflows follows a moment later.
-    await until(async () => (await tellHostLost(client, 'scripted')) > 0);
+    await until(async () => (await tellHostLost(client, 'scripted', 1)) > 0);
     const result: RolloutResult = await handle.result();
     assert.deepEqual([result.outcome, result.epochs, result.adoptions, asked], ['scored', 2, undefined, []]);
     assert.match(

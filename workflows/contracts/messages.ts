@@ -34,8 +34,11 @@ export const windowReportSignal = defineSignal<[SweepWindowReport]>('windowRepor
 /** Asks a run's group, and the group's rollouts, to clean up and end now with this outcome. */
 export const stopSignal = defineSignal<[outcome: Extract<Outcome, 'stale' | 'cancelled'>]>('stop');
 
-/** Tells the rollouts of a host, by its name, that the host was declared lost. They begin again elsewhere. */
-export const hostLostSignal = defineSignal<[host: string]>('hostLost');
+/**
+ * Tells the rollouts of a host, by its name, that the host was declared lost. They begin again elsewhere. With a generation, those
+ * stay that a later life of the host has placed.
+ */
+export const hostLostSignal = defineSignal<[host: string, generation?: number]>('hostLost');
 
 export const runStatusQuery = defineQuery<RunStatus>('status');
 export const sweepStatusQuery = defineQuery<SweepStatus>('status');

@@ -54,7 +54,7 @@ export function createEpochHost(context: EpochHostContext, placed: Placement): E
     progress.note(`host ${name} was lost at ${stage}, and host ${adopted.host} adopted the sandbox`);
     name = adopted.host;
     adoptedAs = adopted.token;
-    loss.begin(name);
+    loss.begin(name, adoptedAs);
     progress.host = name;
     upsertSearchAttributes([{ key: searchAttributes.host, value: name }]);
     return true;

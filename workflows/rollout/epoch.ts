@@ -82,7 +82,7 @@ async function place({ input, resolved, epoch, progress, loss, fewActivities }: 
     }),
   );
   progress.host = placed.host;
-  loss.begin(placed.host);
+  loss.begin(placed.host, placed.token);
   if (fewActivities) upsertSearchAttributes([{ key: searchAttributes.host, value: placed.host }]);
   return placed;
 }

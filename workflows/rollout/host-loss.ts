@@ -1,4 +1,4 @@
-import { CancellationScope, isCancellation } from '@temporalio/workflow';
+import { CancellationScope, isCancellation, patched } from '@temporalio/workflow';
 import type { Stage } from '../contracts/rollout.ts';
 import { StageFailure } from './failure.ts';
 
@@ -7,9 +7,10 @@ import { StageFailure } from './failure.ts';
  * lost.
  */
 export interface HostLoss {
-  /** Begins an epoch on a host. It may have the name of one that was lost before. */
-  begin(host: string): void;
-  declare(host: string): void;
+  /** Begins an epoch on a host, with its fencing token, if it says that. It may have the name of one that was lost before. */
+  begin(host: string, token?: string): void;
+  /** Declares a host lost: the one of that generation, or whichever has the name. */
+  declare(host: string, generation?: number): void;
   isLost(host: string): boolean;
   /** Runs a stage on a host, and ends it with the failure HostLost once the host is lost. */
   guard<Result>(host: string, stage: Stage, work: () => Promise<Result>): Promise<Result>;
@@ -17,10 +18,19 @@ export interface HostLoss {
 
 export function createHostLoss(): HostLoss {
   const lost = new Set<string>();
+  /** The generation of each host at the last epoch there. */
+  const generations = new Map<string, number>();
   const running = new Map<CancellationScope, string>();
   return {
-    begin: (host) => void lost.delete(host),
-    declare(host) {
+    begin(host, token) {
+      lost.delete(host);
+      if (token === undefined) generations.delete(host);
+      else generations.set(host, generationOf(token));
+    },
+    declare(host, generation) {
+      // The loss of an earlier life of the host. Rollouts of earlier workers left the later one, too.
+      const isOver = generation !== undefined && generation < (generations.get(host) ?? 0);
+      if (isOver && patched('generations-of-hosts')) return;
       lost.add(host);
       for (const [scope, on] of running) if (on === host) scope.cancel();
     },
@@ -42,6 +52,9 @@ export function createHostLoss(): HostLoss {
     },
   };
 }
+
+/** Returns the generation in a fencing token, which is `<host>/<generation>`. */
+const generationOf = (token: string): number => Number(token.slice(token.lastIndexOf('/') + 1));
 
 const hostLost = (host: string, stage: Stage): StageFailure =>
   new StageFailure({ type: 'HostLost', message: `host ${host} was declared lost`, stage }, false);

@@ -32,6 +32,8 @@ export interface Script {
   readonly steps?: Task['steps'];
   /** Returns the host that adopts a sandbox of the kind `e2b`, or why none does. Default: the one that has all sandboxes. */
   adopt?(request: AdoptSandbox): Adoption;
+  /** The fencing token of the host. Default: it does not say. */
+  readonly token?: string;
   /** Whether the host shares its journals with no other, so that none adopts its sandboxes. */
   readonly unadoptable?: true;
   /** Returns whether a host is alive. Default: each is. */
@@ -150,8 +152,9 @@ export const upstreamSummaryOf = (trace: BlobRef, upstream: Upstream): TraceSumm
 });
 
 /** The placement of every rollout. */
-export const placementOf = ({ allowCreation, unadoptable }: Script): Placement => ({
+export const placementOf = ({ allowCreation, token, unadoptable }: Script): Placement => ({
   host: 'scripted',
+  ...(token !== undefined && { token }),
   ...(allowCreation && { limitsCreations: true }),
   ...(unadoptable && { unadoptable }),
 });

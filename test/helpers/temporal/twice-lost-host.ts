@@ -25,7 +25,7 @@ export function createTwiceLostHost() {
       for (const at of [1, 2]) {
         await until(() => agents === at);
         // The list of workflows follows a moment later.
-        await until(async () => (await tellHostLost(client, 'scripted')) > 0);
+        await until(async () => (await tellHostLost(client, 'scripted', at)) > 0);
       }
     },
   };

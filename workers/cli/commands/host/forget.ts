@@ -36,7 +36,7 @@ export async function forgetHost(name: string, options: ForgetOptions): Promise<
     const reason = options.reason ?? `forgotten by ${userInfo().username}`;
     const after = knownHost(name, await declareLost(hosts, name, { generation, reason }));
     if (options.force === true) await leaseOver(name, record);
-    const rollouts = await tellHostLost(stack.client, name);
+    const rollouts = await tellHostLost(stack.client, name, generation);
     if (options.json) return printJson({ name, ...after, rollouts });
     print(`${name} is lost; rollouts that other hosts adopt or begin again: ${rollouts}`);
   } finally {
