@@ -6,6 +6,7 @@ import {
   isCancellation,
   log,
   ParentClosePolicy,
+  patched,
   setCurrentDetails,
   setHandler,
   startChild,
@@ -42,12 +43,7 @@ export async function group(request: GroupRequest): Promise<GroupReport> {
   const input = parseInput('group', groupInput, request);
   const handles: Handle[] = [];
   const finished: RolloutReport[] = [];
-  const early: ((handle: Handle) => Promise<void>)[] = [];
-  const forward = async (deliver: (handle: Handle) => Promise<void>): Promise<void> => {
-    if (handles.length === 0) early.push(deliver);
-    // A rollout that has already ended can't be signalled, and need not be.
-    await Promise.allSettled(handles.map(deliver));
-  };
+  const { forward, deliverAll } = createForwarding(handles);
   setHandler(stopSignal, (outcome) => forward((handle) => handle.signal(stopSignal, outcome)), {
     description: 'ends every rollout with this outcome: "stale" or "cancelled"',
   });
@@ -64,7 +60,7 @@ export async function group(request: GroupRequest): Promise<GroupReport> {
     const starts = await startRollouts(input);
     handles.push(...starts);
     // Delivers the signals that came before the rollouts were started.
-    for (const deliver of early) await Promise.allSettled(handles.map(deliver));
+    await deliverAll();
     const rollouts = await Promise.all(
       handles.map(async (handle) => {
         const report = await outcomeOf(handle);
@@ -80,6 +76,32 @@ export async function group(request: GroupRequest): Promise<GroupReport> {
     if (isCancellation(error)) log.info('group cancelled before all of its rollouts were started');
     throw error;
   }
+}
+
+type Deliver = (handle: Handle) => Promise<void>;
+
+/** Passes signals on to rollouts, one after the other, because signals that are sent at once may arrive in another order. */
+function createForwarding(handles: readonly Handle[]) {
+  const waiting: Deliver[] = [];
+  let delivering = false;
+  // A rollout that has already ended can't be signalled, and need not be.
+  const toEach = (deliver: Deliver) => Promise.allSettled(handles.map(deliver));
+
+  async function deliverAll(): Promise<void> {
+    delivering = true;
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) await toEach(next);
+    delivering = false;
+  }
+
+  return {
+    deliverAll,
+    async forward(deliver: Deliver): Promise<void> {
+      // Groups of earlier workers did not wait for the signal before.
+      if (delivering && !patched('group-signals-in-order')) return void (await toEach(deliver));
+      waiting.push(deliver);
+      if (handles.length > 0 && !delivering) await deliverAll();
+    },
+  };
 }
 
 /** Repeats the cancel that each rollout gets as a child, until all have ended. */
