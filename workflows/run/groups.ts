@@ -1,3 +1,4 @@
+import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
 import {
   condition,
   getExternalWorkflowHandle,
@@ -22,7 +23,10 @@ import type { group } from '../group.ts';
 import { cancelByName, cancelUntilEnded, type Looks } from '../shared/cancel-again.ts';
 import type { RunTally } from './tally.ts';
 
-/** Starts one group. It is abandoned when this execution closes, because it must outlive the run's continue-as-new. */
+/**
+ * Starts one group. It is abandoned when this execution closes, because it must outlive the run's continue-as-new. One that exists
+ * already, since the run was reset, is in flight until the server says how it ended.
+ */
 export async function startGroup(input: RunInput, tally: RunTally): Promise<void> {
   const { workflowId, firstExecutionRunId: runKey } = workflowInfo();
   const index = tally.admit();
@@ -48,7 +52,15 @@ export async function startGroup(input: RunInput, tally: RunTally): Promise<void
       { key: searchAttributes.step, value: tally.step + 1 },
     ],
     staticSummary: `group ${index}: ${input.rolloutsPerGroup} × ${address}`,
+  }).catch((error) => {
+    // Runs of earlier workers failed.
+    if (error instanceof WorkflowExecutionAlreadyStartedError && patched('groups-of-reset-run')) return null;
+    throw error;
   });
+  if (handle === null) {
+    tally.missing += 1;
+    return;
+  }
   // While this execution is its parent, it notices at once when a group ends without a report.
   handle.result().catch(() => {
     tally.missing += 1;

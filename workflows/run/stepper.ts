@@ -1,3 +1,4 @@
+import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
 import { CancellationScope, condition, executeChild, log, workflowInfo } from '@temporalio/workflow';
 import { restoring } from '../activities.ts';
 import { rootMessage } from '../contracts/error-message.ts';
@@ -45,8 +46,7 @@ export function createStepper(input: RunInput, tally: RunTally): Stepper {
     const beganMs = Date.now();
     const result = await executeStep(input, step, plan).catch((error) => {
       // The run itself handles a cancel.
-      if (!CancellationScope.current().consideredCancelled)
-        tally.pausedBecause = `step ${step} failed: ${rootMessage(error)}; fix the cause, then resume`;
+      if (!CancellationScope.current().consideredCancelled) tally.pausedBecause = whyFailed(step, error);
       return null;
     });
     currentStep = null;
@@ -89,6 +89,15 @@ export function createStepper(input: RunInput, tally: RunTally): Stepper {
       await condition(() => !running);
     },
   };
+}
+
+function whyFailed(step: number, error: unknown): string {
+  if (error instanceof WorkflowExecutionAlreadyStartedError)
+    return (
+      `step ${step} exists already: the run was reset to before the end of that step, and no step is made twice; ` +
+      'reset the run to a later event, or cancel it and start another'
+    );
+  return `step ${step} failed: ${rootMessage(error)}; fix the cause, then resume`;
 }
 
 async function executeStep(input: RunInput, step: number, { groups, dropped }: StepPlan) {

@@ -1,3 +1,4 @@
+import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
 import {
   CancellationScope,
   CancelledFailure,
@@ -5,6 +6,7 @@ import {
   isCancellation,
   log,
   ParentClosePolicy,
+  patched,
   startChild,
   TerminatedFailure,
 } from '@temporalio/workflow';
@@ -58,7 +60,13 @@ export function createSweepRollouts(
     const address = await addressOf(attempt.task);
     const { policyVersion } = tally.pin;
     const { policy } = tally.plan;
-    const handle = await startRollout({ sweep, sweepKey, input, policy, policyVersion, attempt, workflowId, address });
+    const started = { sweep, sweepKey, input, policy, policyVersion, attempt, workflowId, address };
+    const handle = await startRollout(started).catch((error) => {
+      // It exists since the sweep was reset. Sweeps of earlier workers could not continue.
+      if (error instanceof WorkflowExecutionAlreadyStartedError && patched('rollouts-of-reset-sweep')) return null;
+      throw error;
+    });
+    if (handle === null) return tally.adopt(number);
     void handle.result().then(
       (result) => tally.settle(number, toSweepRow(attempt, result)),
       async (error: unknown) => {

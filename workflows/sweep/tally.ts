@@ -50,6 +50,8 @@ export interface SweepTally extends Pausable {
   begin(plan: SweepPlan): void;
   /** Takes the attempts to start now, at most `atMost`; retries come first. */
   take(atMost: number): NumberedAttempt[];
+  /** Notes that an earlier execution has started an attempt that was taken. */
+  adopt(number: number): void;
   /** Returns an attempt that was taken and could not be started. */
   notStarted(attempt: NumberedAttempt): void;
   /** Counts a rollout that has ended. A second report of the same one changes nothing. */
@@ -198,6 +200,10 @@ class Tally implements SweepTally {
       taken.push(attempt);
     }
     return taken;
+  }
+
+  adopt(number: number): void {
+    this.adopted.add(number);
   }
 
   notStarted(attempt: NumberedAttempt): void {

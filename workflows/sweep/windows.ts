@@ -1,3 +1,4 @@
+import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
 import {
   CancellationScope,
   isCancellation,
@@ -19,7 +20,7 @@ import { outcomes, zeroCount } from '../contracts/outcome.ts';
 import { leftOutKinds, type SweepInput, type SweepPlan } from '../contracts/sweep.ts';
 import type { SweepSums, SweepWindowReport, SweepWindowRequest } from '../contracts/sweep-state.ts';
 import { handleBudget } from '../shared/budget.ts';
-import { cancelUntilEnded } from '../shared/cancel-again.ts';
+import { cancelByName, cancelUntilEnded } from '../shared/cancel-again.ts';
 import { handlePauseSignals } from '../shared/pause.ts';
 import type { sweepWindow } from '../sweep-window.ts';
 import { partOfWindow, reasonOfWindows } from './budget.ts';
@@ -105,6 +106,9 @@ export function createSweepWindows(options: SweepWindowsOptions): SweepWindows {
       // One that was cancelled by hand ends early, like one that was terminated. Sweeps of earlier workers ended with it.
       const ends = CancellationScope.current().consideredCancelled || !patched('window-cancelled-by-hand');
       if (isCancellation(error) && ends) throw error;
+      // It exists since the sweep was reset, and reports to this execution as to the one before. Nothing would wait for its end.
+      if (error instanceof WorkflowExecutionAlreadyStartedError && patched('windows-of-reset-sweep'))
+        await cancelByName([sweepWindowId(sweep, firstExecutionRunId, window)]);
       reports.endEarly(window, rootMessage(error));
     } finally {
       running.delete(window);
@@ -147,7 +151,7 @@ function createReports({ input, tally }: SweepWindowsOptions, windows: number) {
     },
     endEarly(window: number, cause: string): void {
       log.warn('a window of the sweep ended early; rollouts that it did not report are not counted', { window, cause });
-      broken ??= `window ${window} of the sweep ended early: ${cause}`;
+      broken ??= `window ${window} of the sweep ended early, and rollouts that it did not report are not counted: ${cause}`;
     },
     figures,
     chunks: () => Array.from({ length: windows }, (_, window) => reports.get(window)?.chunks ?? 0),
