@@ -222,8 +222,13 @@ export const provisioningMs = timeouts.host.retry.maximumAttempts * (imageMs + 6
 /** The largest number of epochs of a rollout. When its last sandbox is lost too, it ends as `infra`. */
 export const maxEpochs = 3;
 
-/** The interval at which a run asks the server about groups that did not report. */
-export const reconcileEvery = '1m';
+/** The time without a change after which a run asks the server about groups that did not report, in milliseconds. */
+export const reconcileAfterMs = 60_000;
+/**
+ * The longest such time. While a step is made, or no group is in flight, each is twice the last one: a run that waits for days writes
+ * little, and a run cannot continue as new in the midst of a step.
+ */
+export const reconcileMostMs = 600_000;
 
 /**
  * The first interval at which work that was cancelled and has not ended is cancelled again. A cancel can get lost, and clean-up

@@ -8,7 +8,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import { control, trainer } from './activities.ts';
-import { reconcileEvery } from './activity-options.ts';
+import { reconcileAfterMs, reconcileMostMs } from './activity-options.ts';
 import { admissible } from './algorithms/staleness.ts';
 import type { GroupSummary } from './contracts/group.ts';
 import { parseInput } from './contracts/input.ts';
@@ -34,6 +34,10 @@ interface Run {
   readonly tally: RunTally;
   readonly stepper: Stepper;
   readonly view: RunView;
+  /** Whether the run looks less often the longer it is at rest, and at once at a new budget. */
+  readonly looksRarely: boolean;
+  /** The time until the next look if nothing changes, in milliseconds. */
+  lookAfterMs: number;
 }
 
 /**
@@ -47,7 +51,10 @@ export async function trainingRun(request: RunRequest, carried?: RunState): Prom
   // Runs whose workers did not tell stops by hand from their own counted both.
   const tally = createRunTally(input, carried ?? null, startedAt, () => !patched('stopped-by-hand'));
   const view = createRunView(input, tally);
-  const run: Run = { input, tally, stepper: createStepper(input, tally), view };
+  // Runs whose workers did not know this looked every minute.
+  const looksRarely = patched('rare-looks');
+  const stepper = createStepper(input, tally);
+  const run: Run = { input, tally, stepper, view, looksRarely, lookAfterMs: reconcileAfterMs };
   handleMessages(run);
   try {
     if (carried === undefined) await prepare(run);
@@ -118,18 +125,23 @@ function pauseIfStale(tally: RunTally): void {
   if (reason !== null && patched('pause-at-stale-groups')) tally.pausedBecause = reason;
 }
 
-/** Waits until something changes. After an idle minute, reconciles silent groups with the server and restores engine weights. */
+/** Waits until something changes. If nothing does, reconciles silent groups with the server and restores engine weights. */
 async function untilChanged(run: Run): Promise<void> {
-  const { input, tally, stepper, view } = run;
+  const { input, tally, stepper, view, looksRarely } = run;
   const before = signature(run);
   const due = tally.missing > 0;
-  const changed = due || (await condition(() => signature(run) !== before, reconcileEvery));
+  const changed = due || (await condition(() => signature(run) !== before, run.lookAfterMs));
+  const isAtRest = looksRarely && (stepper.running || tally.inFlight.size === 0);
+  run.lookAfterMs = !changed && isAtRest ? Math.min(2 * run.lookAfterMs, reconcileMostMs) : reconcileAfterMs;
   if (!changed || tally.missing > 0) await reconcile(input, tally, view.cancelling);
-  if (!changed && !stepper.running) stepper.restoreWeights();
+  // Without a group in flight no rollout waits for the weights.
+  if (!changed && !stepper.running && !(looksRarely && tally.inFlight.size === 0)) stepper.restoreWeights();
 }
 
-const signature = ({ tally, stepper: { running } }: Run): string =>
-  `${running} ${tally.step} ${tally.inFlight.size} ${tally.ready.size} ${tally.missing} ${tally.pausedBecause}`;
+function signature({ tally, stepper: { running }, looksRarely }: Run): string {
+  const seen = `${running} ${tally.step} ${tally.inFlight.size} ${tally.ready.size} ${tally.missing} ${tally.pausedBecause}`;
+  return looksRarely ? `${seen} ${JSON.stringify(tally.budget)}` : seen;
+}
 
 async function admit({ input, tally, stepper }: Run): Promise<void> {
   const wanted = admissible({
