@@ -75,7 +75,7 @@ describe('a run at rest', () => {
     gate.resolve();
     const handle = await start('paused', { budget: { rollouts: 2 }, steps: 3 });
     const status = (): Promise<RunStatus> => handle.query(runStatusQuery);
-    await until(async () => (await status()).pausedBecause?.startsWith(budgetPause));
+    await until(async () => (await status()).pausedBecause?.startsWith(budgetPause) ?? false);
     const restored = restores;
     await until(async () => areDoubled(await looks('paused')));
     assert.equal(restores, restored);
