@@ -34,7 +34,7 @@ interface Run {
   readonly tally: RunTally;
   readonly stepper: Stepper;
   readonly view: RunView;
-  /** Whether the run looks less often the longer it is at rest, and at once at a new budget. */
+  /** Whether the run looks less often the longer it rests, and looks at once when its budget changes. */
   readonly looksRarely: boolean;
   /** The time until the next look if nothing changes, in milliseconds. */
   lookAfterMs: number;

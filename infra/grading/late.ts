@@ -13,10 +13,10 @@ interface Ended {
   readonly exitCode?: number;
 }
 
-/** Whether a command ran out of time, or was killed as the kernel does where memory is full: its files may be all right. */
+/** Whether a command ran out of time or was killed, as the kernel does when memory is full. Its input may be fine. */
 export const wasCutOff = ({ timedOut, exitCode }: Ended): boolean => timedOut || exitCode === killedCode;
 
-/** Whether another activity attempt is made because a command was cut off: the host may have been too busy. */
+/** Whether a command that was cut off is worth another activity attempt, since the host may have been too busy. */
 export const isWorthRetry = (ended: Ended, attempt: number): boolean => wasCutOff(ended) && attempt <= patientAttempts;
 
 /**

@@ -66,7 +66,7 @@ export interface Application {
   readonly applied: Applied | null;
   /** The output of the first way that failed, for readers. */
   readonly refusal: string;
-  /** Whether the ways took longer than two minutes, or one was killed. */
+  /** Whether the attempts took longer than two minutes together, or one of them was killed. */
   readonly timedOut: boolean;
 }
 

@@ -92,7 +92,7 @@ export async function protectionInWorkspace(
   return ownModules.length === 0 ? protection : { ...protection, ownModules };
 }
 
-/** Whether there is a regular file at a path of a sandbox, and no larger one than a module can be. */
+/** Whether a path of a sandbox is a regular file, and not larger than a module can be. */
 async function isFile(sandbox: Sandbox, path: string, signal: AbortSignal): Promise<boolean> {
   try {
     await sandbox.readFile(path, moduleBytes, signal);

@@ -76,7 +76,7 @@ interface SettingsFiles {
   readonly names: readonly string[];
 }
 
-/** Whether a file can be written at this name, which is in latin-1: a path in UTF-8 that stays in the workspace. */
+/** Whether a file can be written under a name, given in latin-1: its bytes are UTF-8, and it stays in the workspace. */
 const isPlain = (name: string): boolean =>
   isUtf8(Buffer.from(name, 'latin1')) &&
   !name.includes('\0') &&

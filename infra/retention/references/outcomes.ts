@@ -94,7 +94,7 @@ async function recordedRuns(objects: Objects, fromMs: number, toMs: number): Pro
   return recorded;
 }
 
-/** Returns the run id in the line of an outcome; empty if there is none. */
+/** Returns the run id in an outcome's line, or an empty text if the line has none. */
 export const runIdIn = (line: string): string => /"runId":"([^"]+)"/.exec(line)?.[1] ?? '';
 
 /** Adds lines to the outcomes of a day. An end that another pass records at the same moment does no harm. */

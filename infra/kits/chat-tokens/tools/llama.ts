@@ -22,7 +22,7 @@ class LlamaParser implements ReplyParser {
   #scanner = createJsonScanner();
   /** Whether the buffered text follows the tag. */
   #tagged = false;
-  /** Whether the tag is followed by text that is not a call. */
+  /** Whether text that is not a call follows the tag. */
   #isOther = false;
   #buffer = '';
 
