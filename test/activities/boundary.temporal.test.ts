@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { Context } from '@temporalio/activity';
-import { type NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import { type NativeConnection, Worker } from '@temporalio/worker';
 import { atBoundary, cancelRequested, joinAtBoundary } from '../../activities/boundary.ts';
 import type { Effect } from '../../activities/effects.ts';
 import { sendHeartbeatsNow } from '../../activities/heartbeats.ts';
@@ -10,10 +10,9 @@ import { createHeartbeatThread, type HeartbeatThread } from '../../infra/tempora
 import { watchedBy } from '../../workers/watched-worker.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { type ActivityToRun, type ManualActivity, startActivity } from '../helpers/temporal/manual-activity.ts';
+import '../helpers/temporal/quiet-runtime.ts';
 import { startTestServer, type TestServer } from '../helpers/temporal/temporal.ts';
 import { until } from '../helpers/until.ts';
-
-Runtime.install({ logger: { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error() {} } });
 
 const taskQueue = 'boundary';
 const heartbeatTimeoutMs = 5_000;

@@ -11,6 +11,7 @@ import { createDirectory } from '../../infra/store/directory.ts';
 import { createHosts, type Hosts } from '../../infra/store/hosts.ts';
 import { cleanUpQueue, hostQueue } from '../../workflows/contracts/queues.ts';
 import { startActivity } from '../helpers/temporal/manual-activity.ts';
+import '../helpers/temporal/quiet-runtime.ts';
 import { startTestServer, type TestServer } from '../helpers/temporal/temporal.ts';
 
 const taskQueue = 'inspections';

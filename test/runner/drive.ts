@@ -1,7 +1,8 @@
-import { createWriteStream } from 'node:fs';
-import { join, relative } from 'node:path';
+import { createWriteStream, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
 import { run } from 'node:test';
 import { spec, type TestEvent } from 'node:test/reporters';
+import { pathToFileURL } from 'node:url';
 import { inspect } from 'node:util';
 
 /** The number of characters of a failed test's error that the end of the run repeats. */
@@ -11,12 +12,11 @@ type FailedTest = Extract<TestEvent, { type: 'test:fail' }>['data'];
 
 /** One run of node's test runner: the only argument of this program, in JSON. Unlike node's own command, it keeps the files' order. */
 export interface Drive {
-  /** The files in the order in which they start. */
-  readonly files: readonly string[];
-  /** Whether the files share one process, in which one runs after the other. */
-  readonly together: boolean;
+  /** The processes in the order in which they start. The files of one run one after the other. */
+  readonly processes: readonly (readonly string[])[];
+  /** The number of processes that run at the same time. */
   readonly concurrency: number;
-  /** The limit of one test. A file, which has several, gets twice the time. */
+  /** The limit of one test. A process, which has several, gets twice the time. */
   readonly timeoutMs: number;
   /** The file that receives the counts. */
   readonly countsFile: string;
@@ -28,7 +28,7 @@ async function* countTests(events: AsyncIterable<TestEvent>) {
   const failures: { readonly title: string; readonly place: string; readonly error: string }[] = [];
   const durations: { readonly file: string; readonly ms: number }[] = [];
   for await (const { type, data } of events) {
-    if (together && (type === 'test:pass' || type === 'test:fail') && data.nesting === 0)
+    if ((type === 'test:pass' || type === 'test:fail') && data.nesting === 0 && data.file === together)
       durations.push({ file: data.name, ms: data.details.duration_ms });
     if (type === 'test:pass' && (data.skip !== undefined || data.todo !== undefined)) skippedTitles.push(data.name);
     if (type === 'test:fail' && !isOfSuite(data))
@@ -38,12 +38,13 @@ async function* countTests(events: AsyncIterable<TestEvent>) {
         error: inspect(data.details.error.cause ?? data.details.error).slice(0, errorLength),
       });
     if (type !== 'test:summary') continue;
-    // One summary comes for each file, and then one without a file for all of them.
-    if (data.file !== undefined) {
-      if (together) continue;
+    // One summary comes for each process, and then one without a file for all of them.
+    if (data.file === undefined) {
+      yield `${JSON.stringify({ ...data.counts, skippedTitles, durations, failures })}\n`;
+    } else if (!shared.has(data.file)) {
       durations.push({ file: data.file, ms: data.duration_ms });
       process.send?.(data.file);
-    } else yield `${JSON.stringify({ ...data.counts, skippedTitles, durations, failures })}\n`;
+    }
   }
 }
 
@@ -51,11 +52,22 @@ async function* countTests(events: AsyncIterable<TestEvent>) {
 const isOfSuite = ({ details }: FailedTest): boolean =>
   'failureType' in details.error && details.error.failureType === 'subtestsFailed';
 
-const { files, together, concurrency, timeoutMs, countsFile }: Drive = JSON.parse(process.argv[2] ?? '');
-const which = together
-  ? { files: [join(import.meta.dirname, 'together.ts')], argv: [...files] }
-  : { files: [...files] };
+const { processes, concurrency, timeoutMs, countsFile }: Drive = JSON.parse(process.argv[2] ?? '');
+const together = join(import.meta.dirname, 'together.ts');
+/** The modules that load several files each. */
+const shared = new Set<string>();
+
+/** Writes a module that runs the files, since node has the same arguments for all processes. Returns its path. */
+function writeShared(files: readonly string[]): string {
+  const module = join(dirname(countsFile), `shared-${shared.size}.mjs`);
+  const runs = `import { runTogether } from ${JSON.stringify(pathToFileURL(together).href)};\n`;
+  writeFileSync(module, `${runs}runTogether(${JSON.stringify(files)});\n`);
+  shared.add(module);
+  return module;
+}
+
+const files = processes.map((one) => (one.length === 1 ? (one[0] ?? '') : writeShared(one)));
 const endLate = new URL(`./end-late.ts?ms=${2 * timeoutMs}`, import.meta.url);
-const events = run({ ...which, concurrency, timeout: timeoutMs, execArgv: [`--import=${endLate}`] });
+const events = run({ files, concurrency, timeout: timeoutMs, execArgv: [`--import=${endLate}`] });
 events.compose(spec).pipe(process.stdout);
 events.compose(countTests).pipe(createWriteStream(countsFile));

@@ -51,8 +51,8 @@ const reported = z.object({
 /**
  * Runs the files under node's test runner: those that need something, the large ones one by one beside the others; then
  * those that need nothing, beside those of Docker Compose, whose image is made of a build of the checkout, as is the package of
- * an earlier test; then those that need the machine for themselves. The output passes through. Returns undefined when the
- * runner itself died, or when there is no file.
+ * an earlier test; then those that need the machine for themselves. Small ones share processes. The output passes through.
+ * Returns undefined when the runner itself died, or when there is no file.
  */
 export async function runNodeTests(run: TestRun): Promise<TestCounts | undefined> {
   const all = run.files.map((file) => ({ file, needs: needsOf(file) }));
@@ -60,21 +60,21 @@ export async function runNodeTests(run: TestRun): Promise<TestCounts | undefined
   const { large = [], compose = [], alone = [], plain = [], others = [] } = lanes;
   const phases = [
     [
-      { title: 'large tests', files: filesOf(large.toSorted(byPlace)), concurrency: 1 },
-      { title: 'tests', files: spread(others), concurrency: run.concurrency },
+      { title: 'large tests', processes: apart(large.toSorted(byPlace)), concurrency: 1 },
+      { title: 'tests', processes: spread(others), concurrency: run.concurrency },
     ],
     [
-      { title: 'tests of Docker Compose', files: filesOf(compose), concurrency: 1 },
-      { title: 'plain tests', files: filesOf(plain), concurrency: run.concurrency, together: true },
+      { title: 'tests of Docker Compose', processes: apart(compose), concurrency: 1 },
+      { title: 'plain tests', processes: dealt(plain, run.concurrency), concurrency: run.concurrency },
     ],
-    [{ title: 'tests alone', files: filesOf(alone), concurrency: 1 }],
+    [{ title: 'tests alone', processes: apart(alone), concurrency: 1 }],
   ];
   let total: TestCounts | undefined;
   for (const phase of phases) {
     const counts = await Promise.all(
       phase
-        .filter(({ files }) => files.length > 0) // without a file, node would choose some itself
-        .map(({ title, ...lane }) => timed(title, () => runLane({ together: false, ...run, ...lane }))),
+        .filter(({ processes }) => processes.length > 0) // without a file, node would choose some itself
+        .map(({ title, ...lane }) => timed(title, () => runLane({ ...run, ...lane }))),
     );
     for (const one of counts) {
       if (one === undefined) return undefined;
@@ -85,17 +85,9 @@ export async function runNodeTests(run: TestRun): Promise<TestCounts | undefined
 }
 
 /** The files of one phase, or of one of two lanes that it has. */
-interface Lane extends TestRun {
-  /** Whether files that run after each other share a process. */
-  readonly together: boolean;
-}
-
-/** Runs each file in a process of its own; or together, in as many processes as may run at the same time. */
-async function runLane(lane: Lane): Promise<PhaseCounts | undefined> {
-  if (!lane.together) return await runProcesses(lane);
-  const parts = Object.values(Object.groupBy(lane.files, (_, index) => index % lane.concurrency));
-  const counts = await Promise.all(parts.map((files = []) => runProcesses({ ...lane, files, concurrency: 1 })));
-  return counts.reduce((total, one) => total && one && sum(total, one));
+interface Lane extends Omit<TestRun, 'files'> {
+  /** The files of each process, in the order of their starts. */
+  readonly processes: readonly (readonly string[])[];
 }
 
 async function timed(title: string, work: () => Promise<PhaseCounts | undefined>): Promise<TestCounts | undefined> {
@@ -119,7 +111,12 @@ const byPlace = (one: FileWithNeeds, other: FileWithNeeds): number => placeOf(on
 const placeOf = ({ needs }: FileWithNeeds): number =>
   !needs.includes('kubernetes') ? 2 : needs.includes('alone') ? 1 : 0;
 
-const filesOf = (files: readonly FileWithNeeds[]): string[] => files.map(({ file }) => file);
+/** Gives each file a process of its own. */
+const apart = (files: readonly FileWithNeeds[]): string[][] => files.map(({ file }) => [file]);
+
+/** Deals the files out to as many processes. */
+const dealt = (files: readonly FileWithNeeds[], processes: number): string[][] =>
+  Object.values(Object.groupBy(apart(files), (_, index) => index % processes)).map((some = []) => some.flat());
 
 function laneOf(needs: readonly string[]): 'large' | 'compose' | 'alone' | 'plain' | 'others' {
   if (needs.includes('kubernetes') || needs.includes('machines')) return 'large';
@@ -128,15 +125,28 @@ function laneOf(needs: readonly string[]): 'large' | 'compose' | 'alone' | 'plai
   return needs.length === 0 ? 'plain' : 'others';
 }
 
-/** Puts the files in the order of their starts: whole stacks, which keep the cores busy, spread evenly among files that mostly wait. */
-function spread(files: readonly FileWithNeeds[]): string[] {
-  const isStack = ({ needs }: FileWithNeeds): boolean => needs.includes('process');
-  const [stacks, waiting] = [files.filter(isStack), files.filter((file) => !isStack(file))];
-  return filesOf([...placesOf(stacks), ...placesOf(waiting)].sort((one, other) => one.place - other.place));
+/**
+ * Puts the processes in the order of their starts: whole stacks, which keep the cores busy, spread evenly among files that mostly
+ * wait. Processes of several files take minutes, so that none of them starts among the last.
+ */
+function spread(files: readonly FileWithNeeds[]): string[][] {
+  const { stacks = [], small = [], waiting = [] } = Object.groupBy(files, ({ needs }) => sizeOf(needs));
+  const shared = dealt(small, Math.ceil(small.length / sharing));
+  const placed = [...placesOf(apart(stacks)), ...placesOf(shared, 0.7), ...placesOf(apart(waiting))];
+  return placed.sort((one, other) => one.place - other.place).map(({ process }) => process);
 }
 
-const placesOf = (files: readonly FileWithNeeds[]) =>
-  files.map((file, index) => ({ ...file, place: (index + 0.5) / files.length }));
+/** The number of files that share a process: loading the product and the SDK takes the CPU a second for each process. */
+const sharing = 8;
+
+function sizeOf(needs: readonly string[]): 'stacks' | 'small' | 'waiting' {
+  if (needs.includes('process')) return 'stacks';
+  return needs.every((need) => need === 'temporal' || need === 'sandbox') ? 'small' : 'waiting';
+}
+
+/** Spreads the processes evenly from 0 to `last`. */
+const placesOf = (processes: readonly string[][], last = 1) =>
+  processes.map((process, index) => ({ process, place: (last * (index + 0.5)) / processes.length }));
 
 function sum(one: PhaseCounts, other: PhaseCounts): PhaseCounts {
   return {
@@ -150,13 +160,13 @@ function sum(one: PhaseCounts, other: PhaseCounts): PhaseCounts {
 
 type PhaseCounts = Omit<TestCounts, 'phases'>;
 
-async function runProcesses(lane: Lane): Promise<PhaseCounts | undefined> {
-  const { root, files, env, concurrency, together, onEnd } = lane;
+async function runLane(lane: Lane): Promise<PhaseCounts | undefined> {
+  const { root, processes, env, concurrency, onEnd } = lane;
   const scratch = await mkdtemp(join(tmpdir(), 'temper-test-run-'));
   const countsFile = join(scratch, 'counts.json');
   try {
     const timeoutMs = 60_000 * Number(env.TEMPER_TEST_MINUTES ?? testMinutes);
-    const drive: Drive = { files, together, concurrency, timeoutMs, countsFile };
+    const drive: Drive = { processes, concurrency, timeoutMs, countsFile };
     // The files inherit the flag, which limits each of their tests.
     const flags = [`--test-timeout=${timeoutMs}`, join(root, 'test/runner/drive.ts')];
     const child = spawn(process.execPath, [...flags, JSON.stringify(drive)], {

@@ -11,6 +11,7 @@ import { connectWorker } from '../../infra/temporal/connection.ts';
 import { hostQueues } from '../../workers/host-queues.ts';
 import { hostQueue } from '../../workflows/contracts/queues.ts';
 import { nextTask } from '../helpers/temporal/manual-worker.ts';
+import '../helpers/temporal/quiet-runtime.ts';
 import { startTestServer } from '../helpers/temporal/temporal.ts';
 import { until } from '../helpers/until.ts';
 

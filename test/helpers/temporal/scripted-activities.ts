@@ -1,5 +1,5 @@
 import { Context } from '@temporalio/activity';
-import { NativeConnection, Runtime, Worker, type WorkerOptions, type WorkflowBundleOption } from '@temporalio/worker';
+import { NativeConnection, Worker, type WorkerOptions, type WorkflowBundleOption } from '@temporalio/worker';
 import { atBoundary } from '../../../activities/boundary.ts';
 import { createBatchActivities } from '../../../activities/control/batch.ts';
 import { createGroupActivities } from '../../../activities/control/groups.ts';
@@ -43,10 +43,9 @@ import {
   trainerQueue,
 } from '../../../workflows/contracts/queues.ts';
 import { createFileStore, createRecords } from '../store/file-store.ts';
+import './quiet-runtime.ts';
 import { findUpstream, placementOf, type Script, summaryOf, taskOf, traceOf, upstreamSummaryOf } from './script.ts';
 import type { TestServer } from './temporal.ts';
-
-Runtime.install({ logger: { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error() {} } });
 
 export interface ScriptedWorkers {
   readonly records: Records;

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { NativeConnection, Runtime, Worker, type WorkerOptions } from '@temporalio/worker';
+import { NativeConnection, Worker, type WorkerOptions } from '@temporalio/worker';
 import { createBatchActivities } from '../../../activities/control/batch.ts';
 import { createRunCheck } from '../../../activities/control/check-run.ts';
 import { createGroupActivities } from '../../../activities/control/groups.ts';
@@ -65,6 +65,7 @@ import {
 } from '../../../workflows/contracts/queues.ts';
 import { createPools } from '../engine/pools.ts';
 import { createFileStore, createRecords } from '../store/file-store.ts';
+import './quiet-runtime.ts';
 import type { TestServer } from './temporal.ts';
 
 export interface TestWorkers {
@@ -132,8 +133,6 @@ export interface TestWorkersOptions extends Partial<Pick<Host, 'isOfferedElsewhe
   /** Default: the real workflows. */
   readonly workflowBundle?: WorkerOptions['workflowBundle'];
 }
-
-Runtime.install({ logger: { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error() {} } });
 
 /** Starts control and host workers in this process, with a real server and real sandboxes. A gateway is up to the test. */
 export async function startTestWorkers(options: TestWorkersOptions): Promise<TestWorkers> {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { configuredTarget, connectClient, connectWorker, plainTarget } from '../../../infra/temporal/connection.ts';
 import { freePort } from '../../../infra/temporal/ports.ts';
+import '../../helpers/temporal/quiet-runtime.ts';
 import { startTestServer, type TestServer } from '../../helpers/temporal/temporal.ts';
 
 describe('the configured Temporal server', () => {

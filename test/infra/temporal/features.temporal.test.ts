@@ -6,6 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { connectWorker } from '../../../infra/temporal/connection.ts';
 import { readFeatures, requireFeatures } from '../../../infra/temporal/features.ts';
 import { cliOn } from '../../helpers/cli.ts';
+import '../../helpers/temporal/quiet-runtime.ts';
 import { type OwnTestServer, startOwnTestServer, startTestServer } from '../../helpers/temporal/temporal.ts';
 
 const withVersions = { versions: true };
