@@ -89,7 +89,7 @@ type Field = readonly [field: string, value: string | number | null | undefined]
 /** The period of a CPU quota in microseconds, unless a service names another. */
 const usualPeriod = 100_000;
 
-/** Returns the CPUs of which a service may use the time in a period; null if there is no such limit. */
+/** Returns how many CPUs the quota of a service allows; null if it has no quota. */
 function shareOf(
   { cpu_quota: quota, cpu_period: period }: Limited,
   text: (value: string | number, field: string) => string,

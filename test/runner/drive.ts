@@ -54,10 +54,10 @@ const isOfSuite = ({ details }: FailedTest): boolean =>
 
 const { processes, concurrency, timeoutMs, countsFile }: Drive = JSON.parse(process.argv[2] ?? '');
 const together = join(import.meta.dirname, 'together.ts');
-/** The modules that load several files each. */
+/** The modules that each run several files. */
 const shared = new Set<string>();
 
-/** Writes a module that runs the files, since node has the same arguments for all processes. Returns its path. */
+/** Writes a module that runs the files, since node's test runner gives all processes the same arguments. Returns its path. */
 function writeShared(files: readonly string[]): string {
   const module = join(dirname(countsFile), `shared-${shared.size}.mjs`);
   const runs = `import { runTogether } from ${JSON.stringify(pathToFileURL(together).href)};\n`;

@@ -65,7 +65,7 @@ export async function runNodeTests(run: TestRun): Promise<TestCounts | undefined
     ],
     [
       { title: 'tests of Docker Compose', processes: apart(compose), concurrency: 1 },
-      { title: 'plain tests', processes: dealt(plain, run.concurrency), concurrency: run.concurrency },
+      { title: 'plain tests', processes: distribute(plain, run.concurrency), concurrency: run.concurrency },
     ],
     [{ title: 'tests alone', processes: apart(alone), concurrency: 1 }],
   ];
@@ -114,8 +114,8 @@ const placeOf = ({ needs }: FileWithNeeds): number =>
 /** Gives each file a process of its own. */
 const apart = (files: readonly FileWithNeeds[]): string[][] => files.map(({ file }) => [file]);
 
-/** Deals the files out to as many processes. */
-const dealt = (files: readonly FileWithNeeds[], processes: number): string[][] =>
+/** Distributes the files evenly over this number of processes. */
+const distribute = (files: readonly FileWithNeeds[], processes: number): string[][] =>
   Object.values(Object.groupBy(apart(files), (_, index) => index % processes)).map((some = []) => some.flat());
 
 function laneOf(needs: readonly string[]): 'large' | 'compose' | 'alone' | 'plain' | 'others' {
@@ -131,13 +131,13 @@ function laneOf(needs: readonly string[]): 'large' | 'compose' | 'alone' | 'plai
  */
 function spread(files: readonly FileWithNeeds[]): string[][] {
   const { stacks = [], small = [], waiting = [] } = Object.groupBy(files, ({ needs }) => sizeOf(needs));
-  const shared = dealt(small, Math.ceil(small.length / sharing));
+  const shared = distribute(small, Math.ceil(small.length / filesPerProcess));
   const placed = [...placesOf(apart(stacks)), ...placesOf(shared, 0.7), ...placesOf(apart(waiting))];
   return placed.sort((one, other) => one.place - other.place).map(({ process }) => process);
 }
 
-/** The number of files that share a process: loading the product and the SDK takes the CPU a second for each process. */
-const sharing = 8;
+/** The number of files that share a process. Each process takes about a second of CPU time to load the product and the SDK. */
+const filesPerProcess = 8;
 
 function sizeOf(needs: readonly string[]): 'stacks' | 'small' | 'waiting' {
   if (needs.includes('process')) return 'stacks';

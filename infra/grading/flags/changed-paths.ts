@@ -29,7 +29,7 @@ function words(text: string): readonly string[] {
   return text.trim().split(/\s+/);
 }
 
-/** Whether an interpreter runs the file with this relative path when it starts. */
+/** Whether Python runs this file whenever it starts. The path has no leading `/`. */
 export const isHook = matcher(['sitecustomize.py', 'usercustomize.py', '*.pth']);
 const isPlugin = matcher(['*.egg-info/', '*.dist-info/']);
 const isConfiguration = matcher(testConfiguration);

@@ -11,9 +11,9 @@ const usual = [
 ];
 
 /**
- * Whether the daemon sets up the network of a sandbox: only where services share its loopback device and its file of names.
- * Elsewhere the runtime makes this device by itself. The daemon's part takes two fifths of the CPU time of a container's life,
- * and Docker 20.10 can hang when many such containers end at once.
+ * Whether the daemon sets up the network of a sandbox. Only a sandbox with services needs that, since they share its loopback
+ * device and its hosts file. For any other the container runtime creates the loopback device. The daemon's work on a network takes
+ * two fifths of the CPU time of a container's life, and Docker 20.10 can hang when many containers with one end at once.
  */
 export const daemonMakesNetwork = ({ beside }: SandboxSpec): boolean => beside !== undefined;
 

@@ -45,7 +45,7 @@ describe('the connections to Pods', () => {
   before(async () => {
     root = await mkdtemp(join(tmpdir(), 'temper-connections-'));
     process.env.KUBECONFIG = join(root, 'kubeconfig');
-    // Nothing is asked of it.
+    // The tests send no request to this server.
     const config = {
       clusters: [{ name: 'one', cluster: { server: 'http://127.0.0.1:1', 'insecure-skip-tls-verify': true } }],
       users: [{ name: 'one', user: {} }],
