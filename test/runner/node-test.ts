@@ -49,23 +49,18 @@ const reported = z.object({
 });
 
 /**
- * Runs the files under node's test runner: those that need something, the large ones one by one beside the others; then
- * those that need nothing, beside those of Docker Compose, whose image is made of a build of the checkout, as is the package of
- * an earlier test; then those that need the machine for themselves. Small ones share processes. The output passes through.
- * Returns undefined when the runner itself died, or when there is no file.
+ * Runs the files under node's test runner: the large ones one by one beside the others, then those that need the machine for
+ * themselves. Small ones share processes. The output passes through. Returns undefined when the runner itself died, or
+ * when there is no file.
  */
 export async function runNodeTests(run: TestRun): Promise<TestCounts | undefined> {
   const all = run.files.map((file) => ({ file, needs: needsOf(file) }));
   const lanes = Object.groupBy(all, ({ needs }) => laneOf(needs));
-  const { large = [], compose = [], alone = [], plain = [], others = [] } = lanes;
+  const { large = [], alone = [], others = [] } = lanes;
   const phases = [
     [
       { title: 'large tests', processes: apart(large.toSorted(byPlace)), concurrency: 1 },
-      { title: 'tests', processes: spread(others), concurrency: run.concurrency },
-    ],
-    [
-      { title: 'tests of Docker Compose', processes: apart(compose), concurrency: 1 },
-      { title: 'plain tests', processes: distribute(plain, run.concurrency), concurrency: run.concurrency },
+      { title: 'tests', processes: spread(others, run.concurrency), concurrency: run.concurrency },
     ],
     [{ title: 'tests alone', processes: apart(alone), concurrency: 1 }],
   ];
@@ -118,30 +113,50 @@ const apart = (files: readonly FileWithNeeds[]): string[][] => files.map(({ file
 const distribute = (files: readonly FileWithNeeds[], processes: number): string[][] =>
   Object.values(Object.groupBy(apart(files), (_, index) => index % processes)).map((some = []) => some.flat());
 
-function laneOf(needs: readonly string[]): 'large' | 'compose' | 'alone' | 'plain' | 'others' {
-  if (needs.includes('kubernetes') || needs.includes('machines')) return 'large';
-  if (needs.includes('compose')) return 'compose';
-  if (needs.includes('alone')) return 'alone';
-  return needs.length === 0 ? 'plain' : 'others';
+const largeNeeds: readonly string[] = ['kubernetes', 'machines', 'compose'];
+
+function laneOf(needs: readonly string[]): 'large' | 'alone' | 'others' {
+  if (needs.some((need) => largeNeeds.includes(need))) return 'large';
+  return needs.includes('alone') ? 'alone' : 'others';
 }
 
 /**
  * Puts the processes in the order of their starts: whole stacks, which keep the cores busy, spread evenly among files that mostly
- * wait. Processes of several files take minutes, so that none of them starts among the last.
+ * wait. Processes of several files take minutes, so that none of them starts among the last. The files that need nothing come at
+ * the end, in as many processes as run at the same time.
  */
-function spread(files: readonly FileWithNeeds[]): string[][] {
-  const { stacks = [], small = [], waiting = [] } = Object.groupBy(files, ({ needs }) => sizeOf(needs));
-  const shared = distribute(small, Math.ceil(small.length / filesPerProcess));
-  const placed = [...placesOf(apart(stacks)), ...placesOf(shared, 0.7), ...placesOf(apart(waiting))];
-  return placed.sort((one, other) => one.place - other.place).map(({ process }) => process);
+function spread(files: readonly FileWithNeeds[], concurrency: number): string[][] {
+  const {
+    plain = [],
+    stacks = [],
+    small = [],
+    docker = [],
+    waiting = [],
+  } = Object.groupBy(files, ({ needs }) => kindOf(needs));
+  const placed = [
+    ...placesOf(apart(stacks)),
+    ...placesOf(shared(small, filesPerProcess), 0.7),
+    ...placesOf(shared(docker, dockerFilesPerProcess), 0.7),
+    ...placesOf(apart(waiting)),
+  ];
+  placed.sort((one, other) => one.place - other.place);
+  return [...placed.map(({ process }) => process), ...distribute(plain, concurrency)];
 }
 
 /** The number of files that share a process. Each process takes about a second of CPU time to load the product and the SDK. */
 const filesPerProcess = 8;
+/** Files with containers last longer. */
+const dockerFilesPerProcess = 4;
 
-function sizeOf(needs: readonly string[]): 'stacks' | 'small' | 'waiting' {
+const shared = (files: readonly FileWithNeeds[], each: number): string[][] =>
+  distribute(files, Math.ceil(files.length / each));
+
+function kindOf(needs: readonly string[]): 'plain' | 'stacks' | 'small' | 'docker' | 'waiting' {
+  if (needs.length === 0) return 'plain';
   if (needs.includes('process')) return 'stacks';
-  return needs.every((need) => need === 'temporal' || need === 'sandbox') ? 'small' : 'waiting';
+  const others = needs.filter((need) => need !== 'temporal' && need !== 'sandbox');
+  if (others.length === 0) return 'small';
+  return others.every((need) => need === 'docker') ? 'docker' : 'waiting';
 }
 
 /** Spreads the processes evenly from 0 to `last`. */

@@ -5,6 +5,7 @@ import { promisify } from 'node:util';
 import { cacheDirectory } from '../../../infra/process/cache.mjs';
 import type { LocateOptions } from '../../../infra/temporal/cached-tool.ts';
 import { locateTemporal } from '../../../infra/temporal/executable.ts';
+import { withCheckoutBuild } from '../checkout-build.ts';
 import { replaceImage } from '../sandbox/replace-image.ts';
 import { repositoryRoot } from '../sources.ts';
 import { locateVersitygw } from '../store/versitygw.ts';
@@ -14,7 +15,8 @@ const run = promisify(execFile);
 
 /** Makes the image of temper's own processes; no registry is needed. */
 export async function buildTemperImage(image: string): Promise<void> {
-  await replaceImage(image, () => run('sh', [join(repositoryRoot, 'infra/deploy/image/build.sh'), image]));
+  const script = join(repositoryRoot, 'infra/deploy/image/build.sh');
+  await withCheckoutBuild(() => replaceImage(image, () => run('sh', [script, image])));
 }
 
 /** Makes one image that stands for the public ones of PostgreSQL, Temporal and the S3 server. */

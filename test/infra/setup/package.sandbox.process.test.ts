@@ -8,6 +8,7 @@ import { createInterface } from 'node:readline';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { programFiles } from '../../../infra/agents/runtime.ts';
+import { withCheckoutBuild } from '../../helpers/checkout-build.ts';
 import { repositoryRoot } from '../../helpers/sources.ts';
 
 const run = promisify(execFile);
@@ -79,7 +80,8 @@ describe('the packed package, installed in an empty folder', () => {
   before(async () => {
     directory = await mkdtemp(join(tmpdir(), 'temper-package-'));
     await mkdir(inFolder());
-    await run('npm', ['pack', '--pack-destination', directory, '--loglevel=error'], { cwd: repositoryRoot });
+    const pack = ['pack', '--pack-destination', directory, '--loglevel=error'];
+    await withCheckoutBuild(() => run('npm', pack, { cwd: repositoryRoot }));
     const archive = (await readdir(directory)).find((name) => name.endsWith('.tgz')) ?? assert.fail('no archive');
     await writeFile(join(inFolder(), 'package.json'), '{ "private": true, "type": "module" }');
     const install = [
