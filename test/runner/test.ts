@@ -82,8 +82,8 @@ const counts = await runNodeTests({
   root,
   files: selection.files,
   env: testEnvironment({ ...temporal?.environment, ...(kubernetes && { KUBECONFIG: kubernetes.kubeconfig }) }),
-  // Many tests wait for servers, processes and timers: several for each core keep the cores busy.
-  concurrency: 2 * availableParallelism(),
+  // A file keeps two thirds of a core busy. More files at once cost more: those that wait look again and again meanwhile.
+  concurrency: Math.ceil(1.5 * availableParallelism()),
   onEnd: endCluster,
 }).finally(closeShared);
 const leftBehind = [...(await killLeftovers(id)).map((line) => `process ${line}`), ...(await newContainers(before))];

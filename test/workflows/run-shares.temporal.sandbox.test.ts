@@ -20,7 +20,7 @@ import { until } from '../helpers/until.ts';
  * Two hosts whose slots cannot be divided by the weights, while those of the whole fleet can; every agent holds its slot for
  * some seconds, so that slots are released one by one.
  */
-const capacities = { first: 6, second: 10 } as const;
+const capacities = { first: 3, second: 5 } as const;
 const all = Object.values(capacities).reduce((sum, one) => sum + one, 0);
 
 describe('runs that want more slots than two hosts have', () => {
@@ -102,15 +102,15 @@ describe('runs that want more slots than two hosts have', () => {
   };
 
   it('hold them by their weights, also one that comes late, and one that is cancelled leaves its part to the others', async () => {
-    await train('three', 3, 70);
+    await train('three', 3, 36);
     const three = await until(() => keyOf('three').catch(() => null), 600_000);
     await until(async () => held(three) === all, 600_000);
-    await train('one', 1, 20);
+    await train('one', 1, 10);
     const one = await until(() => keyOf('one').catch(() => null), 600_000);
     await until(async () => held(one) === all / 4, 600_000);
     near(await partsOverATurnover(['three', 'one']), [3 / 4, 1 / 4]);
 
-    await train('late', 4, 36);
+    await train('late', 4, 18);
     const late = await until(() => keyOf('late').catch(() => null), 600_000);
     await until(async () => held(late) >= all / 2, 600_000);
     near(await partsOverATurnover(['three', 'one', 'late']), [3 / 8, 1 / 8, 4 / 8]);

@@ -119,7 +119,7 @@ describe('work side by side on one stack with the embedded policy', () => {
     const run = await start('endless', { ...training(3), steps: endless });
     const statusOf = (): Promise<RunStatus> => run.query('status');
     await until(async () => (await statusOf()).policyVersion >= 1, 300_000);
-    const pinned: SweepRequest = { tasks: 'generated:test/4', count: 3, attempts: 2, concurrency: 1, settings };
+    const pinned: SweepRequest = { tasks: 'generated:test/4', count: 2, concurrency: 1, settings };
     // It pins its version, and makes its attempts when that is no longer the newest one.
     const sweep = await client.workflow.signalWithStart('evaluationSweep', {
       taskQueue: controlQueue,
@@ -138,7 +138,7 @@ describe('work side by side on one stack with the embedded policy', () => {
     const { policyVersion, counted, leftOut, endedEarly } = result;
     assert.ok(policyVersion === pin && pin >= 1);
     assert.ok(atItsEnd >= policyVersion + 2, `version ${policyVersion} was evaluated, ${atItsEnd} was in service`);
-    assert.deepEqual([counted, leftOut['other-version'], endedEarly], [6, 0, null]);
+    assert.deepEqual([counted, leftOut['other-version'], endedEarly], [2, 0, null]);
   });
 });
 
