@@ -74,6 +74,8 @@ describe('the packed package, installed in an empty folder', () => {
       PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH}`,
       TEMPER_HOME: join(directory, 'home'),
       TEMPER_AGENTS: './agent.ts',
+      // The cache of compiled code keeps what it has of each path, also of one that will not exist again.
+      NODE_COMPILE_CACHE: join(directory, 'compiled'),
     };
   };
 
@@ -124,7 +126,7 @@ describe('the packed package, installed in an empty folder', () => {
   it('uses its prebuilt workflow bundle', async () => {
     const bundle = join(inFolder(), 'node_modules/temper/dist/infra/temporal/bundle.js');
     const script = `const { locateWorkflowBundle } = await import(${JSON.stringify(bundle)}); console.log((await locateWorkflowBundle({})).codePath);`;
-    const { stdout } = await run(process.execPath, ['--input-type=module', '-e', script]);
+    const { stdout } = await run(process.execPath, ['--input-type=module', '-e', script], { env: environment() });
     assert.equal(stdout.trim(), join(inFolder(), 'node_modules/temper/dist/workflow-bundle.js'));
   });
 
