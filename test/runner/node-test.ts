@@ -145,7 +145,7 @@ function spread(files: readonly FileWithNeeds[], concurrency: number): string[][
 
 /** The number of files that share a process. Each process takes about a second of CPU time to load the product and the SDK. */
 const filesPerProcess = 8;
-/** Files with containers last longer. */
+/** The same for files with containers, which last longer. */
 const dockerFilesPerProcess = 4;
 
 const shared = (files: readonly FileWithNeeds[], each: number): string[][] =>

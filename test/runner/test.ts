@@ -82,7 +82,7 @@ const counts = await runNodeTests({
   root,
   files: selection.files,
   env: testEnvironment({ ...temporal?.environment, ...(kubernetes && { KUBECONFIG: kubernetes.kubeconfig }) }),
-  // A file keeps two thirds of a core busy. More files at once cost more: those that wait look again and again meanwhile.
+  // Each file keeps about two thirds of a core busy. With more files at once, the same tests take more CPU time.
   concurrency: Math.ceil(1.5 * availableParallelism()),
   onEnd: endCluster,
 }).finally(closeShared);

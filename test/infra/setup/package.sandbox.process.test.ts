@@ -74,7 +74,7 @@ describe('the packed package, installed in an empty folder', () => {
       PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH}`,
       TEMPER_HOME: join(directory, 'home'),
       TEMPER_AGENTS: './agent.ts',
-      // The cache of compiled code keeps what it has of each path, also of one that will not exist again.
+      // Node never removes compiled code from the cache that the tests share, and no later run has the paths of this folder.
       NODE_COMPILE_CACHE: join(directory, 'compiled'),
     };
   };
