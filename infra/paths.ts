@@ -9,6 +9,8 @@ export interface Paths {
   readonly machine: string;
   /** File with the lease by which the processes of this host may act. */
   readonly lease: string;
+  /** Lock that the host worker of this home holds for as long as it runs. */
+  readonly hostLock: string;
   readonly database: string;
   readonly logs: string;
   readonly store: string;
@@ -53,6 +55,7 @@ export function pathsBelow(home: string): Paths {
     stackKey: join(home, 'stack.key'),
     machine: join(home, 'machine.json'),
     lease: join(home, 'lease.json'),
+    hostLock: join(home, 'host.lock'),
     database: join(home, 'temporal/temporal.db'),
     logs: join(home, 'logs'),
     store: join(home, 'store'),

@@ -5,10 +5,27 @@ import { createLease, type HeldLease } from '../infra/hosts/lease.ts';
 import { leaseMsOf } from '../infra/hosts/lease-times.ts';
 import { readMachineId } from '../infra/hosts/machine.ts';
 import { packageVersion } from '../infra/package-version.ts';
+import { type FileLock, tryLock } from '../infra/process/file-lock.ts';
 import type { Config } from '../infra/settings/config.ts';
 import type { SharedState } from '../infra/store/shared-state.ts';
 import { TemperFailure } from '../workflows/contracts/failures.ts';
 import { keepLease } from './keep-lease.ts';
+
+/**
+ * Makes this process the only host worker of its home: two would share one lease, and take twice the capacity. The lock of a
+ * process that was killed does not count. Throws TemperFailure InvalidInput if another process has the lock.
+ */
+export async function lockHost({ home, host, paths }: Config): Promise<FileLock> {
+  const lock = await tryLock(paths.hostLock);
+  if (!('holder' in lock)) return lock;
+  const { pid } = lock.holder;
+  throw new TemperFailure(
+    'InvalidInput',
+    `a host worker already runs on ${home}: ${pid === null ? 'another process' : `process ${pid}`}; ` +
+      `a home has one host, so stop that process before you start this one (host ${host}), or name another TEMPER_HOME ` +
+      'and TEMPER_HOST',
+  );
+}
 
 /** Opens the lease of the host on this home. */
 export const openLease = ({ paths, store }: Config, { hosts }: SharedState): HeldLease =>

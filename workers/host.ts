@@ -14,7 +14,7 @@ import { resolvePolicy } from '../infra/temporal/runs.ts';
 import { followsServer, requireNamespace } from '../infra/temporal/stack-namespace.ts';
 import { adoptionWorkers } from './adoption-workers.ts';
 import { checkClocks } from './check-clocks.ts';
-import { claimName, keepHost, openLease } from './claim-host.ts';
+import { claimName, keepHost, lockHost, openLease } from './claim-host.ts';
 import { creationWorkers } from './creation-worker.ts';
 import { hostQueues } from './host-queues.ts';
 import { whileLeased } from './leased-worker.ts';
@@ -39,8 +39,17 @@ interface HostWorker {
   readonly process: WorkerProcess;
 }
 
-/** Runs the host worker until the signal or the loss of the host ends it. */
+/** Runs the host worker until the signal or the loss of the host ends it. Throws TemperFailure if its home has another one. */
 export async function runHost(config: Config, signal: AbortSignal): Promise<void> {
+  const lock = await lockHost(config);
+  try {
+    await runLocked(config, signal);
+  } finally {
+    await lock.release();
+  }
+}
+
+async function runLocked(config: Config, signal: AbortSignal): Promise<void> {
   const shared = await openState(config);
   await requireSharedJournals(config.sharedJournals, config.paths.journals);
   const lease = openLease(config, shared);
