@@ -178,7 +178,7 @@ function suite(sandbox: SandboxKind, steps: number, options: KillOptions): void 
       }
       if (part === 'control') continueControl();
       // A look takes the time of the server, which the work needs too.
-      await pause(Math.max(20, 2 * (performance.now() - lookedAt)));
+      await pause(Math.max(20, 4 * (performance.now() - lookedAt)));
     }
     if (part !== 'policy') run.letGo();
     await victim.untilBack();

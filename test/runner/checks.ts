@@ -12,10 +12,12 @@ export interface CheckCounts {
   readonly passed: number;
   /** The titles of the checks that failed: their output has scrolled away when the tests end. */
   readonly failed: readonly string[];
+  readonly seconds: number;
 }
 
 /** Runs the static checks with their output passed on. */
 export async function runChecks(root: string): Promise<CheckCounts> {
+  const began = performance.now();
   const failed: string[] = [];
   for (const { title, command, args } of checks) {
     const child = spawn(command, args, { cwd: root, stdio: 'inherit' });
@@ -23,5 +25,6 @@ export async function runChecks(root: string): Promise<CheckCounts> {
     console.log(`${code === 0 ? '✔' : '✖'} ${title}`);
     if (code !== 0) failed.push(title);
   }
-  return { passed: checks.length - failed.length, failed };
+  const seconds = Math.round((performance.now() - began) / 1000);
+  return { passed: checks.length - failed.length, failed, seconds };
 }

@@ -59,8 +59,8 @@ export async function runNodeTests(run: TestRun): Promise<TestCounts | undefined
   const { large = [], alone = [], others = [] } = lanes;
   const phases = [
     [
-      { title: 'large tests', processes: apart(large.toSorted(byPlace)), concurrency: 1 },
-      { title: 'tests', processes: spread(others, run.concurrency), concurrency: run.concurrency },
+      { title: 'large tests', processes: orderedLarge(large), concurrency: 1 },
+      { title: 'tests', processes: spread(others), concurrency: run.concurrency },
     ],
     [{ title: 'tests alone', processes: apart(alone), concurrency: 1 }],
   ];
@@ -98,13 +98,23 @@ interface FileWithNeeds {
 }
 
 /**
- * Orders the large files: those on the shared cluster come first, since its parts use the processors also at rest; a file
- * with `alone` has a cluster of its own, for which the shared one ends.
+ * Puts the large files in the order of their starts: those on the shared cluster come first, since its parts use the processors
+ * also at rest; a file with `alone` has a cluster of its own, for which the shared one ends. Small ones on the shared cluster
+ * share processes.
  */
-const byPlace = (one: FileWithNeeds, other: FileWithNeeds): number => placeOf(one) - placeOf(other);
-
-const placeOf = ({ needs }: FileWithNeeds): number =>
-  !needs.includes('kubernetes') ? 2 : needs.includes('alone') ? 1 : 0;
+function orderedLarge(files: readonly FileWithNeeds[]): string[][] {
+  const {
+    small = [],
+    cluster = [],
+    own = [],
+    others = [],
+  } = Object.groupBy(files, ({ needs }) => {
+    if (!needs.includes('kubernetes')) return 'others';
+    if (needs.includes('alone')) return 'own';
+    return needs.includes('process') ? 'cluster' : 'small';
+  });
+  return [...shared(small, filesPerProcess), ...apart(cluster), ...apart(own), ...apart(others)];
+}
 
 /** Gives each file a process of its own. */
 const apart = (files: readonly FileWithNeeds[]): string[][] => files.map(({ file }) => [file]);
@@ -123,9 +133,9 @@ function laneOf(needs: readonly string[]): 'large' | 'alone' | 'others' {
 /**
  * Puts the processes in the order of their starts: whole stacks, which keep the cores busy, spread evenly among files that mostly
  * wait. Processes of several files take minutes, so that none of them starts among the last. The files that need nothing come at
- * the end, in as many processes as run at the same time.
+ * the end, since their processes take seconds.
  */
-function spread(files: readonly FileWithNeeds[], concurrency: number): string[][] {
+function spread(files: readonly FileWithNeeds[]): string[][] {
   const {
     plain = [],
     stacks = [],
@@ -140,13 +150,15 @@ function spread(files: readonly FileWithNeeds[], concurrency: number): string[][
     ...placesOf(apart(waiting)),
   ];
   placed.sort((one, other) => one.place - other.place);
-  return [...placed.map(({ process }) => process), ...distribute(plain, concurrency)];
+  return [...placed.map(({ process }) => process), ...shared(plain, plainFilesPerProcess)];
 }
 
 /** The number of files that share a process. Each process takes about a second of CPU time to load the product and the SDK. */
 const filesPerProcess = 8;
 /** The same for files with containers, which last longer. */
 const dockerFilesPerProcess = 4;
+/** The same for files that need nothing, of which most take less than a second. */
+const plainFilesPerProcess = 30;
 
 const shared = (files: readonly FileWithNeeds[], each: number): string[][] =>
   distribute(files, Math.ceil(files.length / each));

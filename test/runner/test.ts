@@ -57,10 +57,9 @@ const needs: readonly Need[] = [
   { word: 'data', name: 'optional data', availability: optionalDataAvailability(), providedInCi: false },
 ];
 const selection = await select();
-const checksBegan = performance.now();
 const runsChecks = named.length === 0 && selection.files.length > 0;
-const checks = runsChecks ? await runChecks(root) : { passed: 0, failed: [] };
-const checkSeconds = Math.round((performance.now() - checksBegan) / 1000);
+// What the tests need starts meanwhile, which is mostly waiting.
+const checking = runsChecks ? runChecks(root) : Promise.resolve({ passed: 0, failed: [], seconds: 0 });
 const needsTemporal = selection.files.some((file) => needsOf(file).includes('temporal'));
 if (needsTemporal) await locateTemporal({ env: process.env, progress: say });
 if (selection.files.some((file) => needsOf(file).includes('s3')))
@@ -78,6 +77,10 @@ const onCluster = new Set(selection.files.filter((file) => needsOf(file).include
 const kubernetes = onCluster.size > 0 ? await startKubernetes() : null;
 const temporal = needsTemporal ? await startSharedTemporal({ ...process.env, [testRunVariable]: id }) : null;
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => void stop(signal));
+const checks = await checking.catch(async (error: unknown) => {
+  await closeShared();
+  throw error;
+});
 const counts = await runNodeTests({
   root,
   files: selection.files,
@@ -140,7 +143,7 @@ function report(run: TestCounts | undefined, left: readonly string[]): void {
   console.log('');
   // Repeated here, since a long run prints them far above.
   for (const { title, place, error } of run?.failures ?? []) console.log(`✖ ${title} (${place})\n${error}`);
-  const phases = [{ title: 'checks', seconds: checkSeconds }, ...(run?.phases ?? [])];
+  const phases = [{ title: 'checks', seconds: checks.seconds }, ...(run?.phases ?? [])];
   console.log(`phases: ${phases.map(({ title, seconds }) => `${title} ${seconds} s`).join(', ')}`);
   console.log(`slowest files: ${(run?.slowest ?? []).map(({ file, seconds }) => `${file} ${seconds} s`).join(', ')}`);
   for (const title of skipped) console.log(`skipped: ${title}`);
