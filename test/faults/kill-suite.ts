@@ -52,7 +52,7 @@ const requestIn = (sandbox: SandboxKind, steps: number): RunRequest => ({
   tasks: 'generated:train/3',
   steps,
   groupsPerStep: 2,
-  rolloutsPerGroup: 3,
+  rolloutsPerGroup: 2,
   maxStaleness: 1,
   onStale: 'keep',
   warmUp: { steps: 20, examplesPerStep: 8, learningRate: 3e-3 },

@@ -39,7 +39,7 @@ import { rolloutResults } from './rollout-results.ts';
 import { serversOf } from './victims.ts';
 
 /** The number of rollouts that the run trains on. The whole proof by hand has 512; the README of this folder says how. */
-const rolloutsWanted = Number(process.env.TEMPER_TEST_ROLLOUTS ?? 36);
+const rolloutsWanted = Number(process.env.TEMPER_TEST_ROLLOUTS ?? 24);
 const seed = process.env.TEMPER_TEST_SEED ?? String(Date.now() % 1_000_000);
 /** Whether the Temporal server is one on PostgreSQL, which is killed as well, by hand. Default: the dev server. */
 const onPostgres = process.env.TEMPER_TEST_SERVER === 'postgres';

@@ -35,16 +35,16 @@ const runRequest = (seed: number): RunRequest => ({
   tasks: 'generated:train/3',
   seed,
   steps,
-  groupsPerStep: 2,
-  rolloutsPerGroup: 3,
+  groupsPerStep: 1,
+  rolloutsPerGroup: 4,
   warmUp: { steps: 5, examplesPerStep: 8, learningRate: 3e-3 },
   training: { learningRate: 1e-3, zeroVariance: 'keep', klCoef: 0.02 },
   settings: { agent: 'mini', sandbox: 'local', maxTurns: 6, sampling: { maxTokensPerTurn: 48 } },
 });
 const sweepRequest: SweepRequest = {
   tasks: 'generated:test/1',
-  count: 6,
-  concurrency: 6,
+  count: 4,
+  concurrency: 4,
   settings: { agent: 'oracle', sandbox: 'local' },
 };
 

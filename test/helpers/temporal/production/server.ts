@@ -47,6 +47,8 @@ export async function startProductionServer(options: ServerOptions = {}): Promis
     const services = options.keys === undefined ? [] : ['internal-frontend'];
     const flags = ['frontend', 'history', 'matching', 'worker', ...services].flatMap((one) => ['--service', one]);
     server = spawn(programs.server, ['--config-file', configFile, '--allow-no-auth', 'start', ...flags], {
+      // As for the dev server: fewer collections of garbage for some more memory.
+      env: { GOGC: '400', ...process.env },
       stdio: ['ignore', log.fd, log.fd],
     });
     await log.close();
