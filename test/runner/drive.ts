@@ -41,10 +41,9 @@ async function* countTests(events: AsyncIterable<TestEvent>) {
     // One summary comes for each process, and then one without a file for all of them.
     if (data.file === undefined) {
       yield `${JSON.stringify({ ...data.counts, skippedTitles, durations, failures })}\n`;
-    } else {
-      const files = shared.get(data.file);
-      if (files === undefined) durations.push({ file: data.file, ms: data.duration_ms });
-      for (const file of files ?? [data.file]) process.send?.(file);
+    } else if (!shared.has(data.file)) {
+      durations.push({ file: data.file, ms: data.duration_ms });
+      process.send?.(data.file);
     }
   }
 }
@@ -55,15 +54,15 @@ const isOfSuite = ({ details }: FailedTest): boolean =>
 
 const { processes, concurrency, timeoutMs, countsFile }: Drive = JSON.parse(process.argv[2] ?? '');
 const together = join(import.meta.dirname, 'together.ts');
-/** The files of each module that runs several of them. */
-const shared = new Map<string, readonly string[]>();
+/** The modules that each run several files. */
+const shared = new Set<string>();
 
 /** Writes a module that runs the files, since node's test runner gives all processes the same arguments. Returns its path. */
 function writeShared(files: readonly string[]): string {
   const module = join(dirname(countsFile), `shared-${shared.size}.mjs`);
   const runs = `import { runTogether } from ${JSON.stringify(pathToFileURL(together).href)};\n`;
   writeFileSync(module, `${runs}runTogether(${JSON.stringify(files)});\n`);
-  shared.set(module, files);
+  shared.add(module);
   return module;
 }
 

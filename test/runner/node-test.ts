@@ -59,7 +59,7 @@ export async function runNodeTests(run: TestRun): Promise<TestCounts | undefined
   const { large = [], alone = [], others = [] } = lanes;
   const phases = [
     [
-      { title: 'large tests', processes: orderedLarge(large), concurrency: 1 },
+      { title: 'large tests', processes: apart(large.toSorted(byPlace)), concurrency: 1 },
       { title: 'tests', processes: spread(others), concurrency: run.concurrency },
     ],
     [{ title: 'tests alone', processes: apart(alone), concurrency: 1 }],
@@ -98,23 +98,13 @@ interface FileWithNeeds {
 }
 
 /**
- * Puts the large files in the order of their starts: those on the shared cluster come first, since its parts use the processors
- * also at rest; a file with `alone` has a cluster of its own, for which the shared one ends. Small ones on the shared cluster
- * share processes.
+ * Orders the large files: those on the shared cluster come first, since its parts use the processors also at rest; a file
+ * with `alone` has a cluster of its own, for which the shared one ends.
  */
-function orderedLarge(files: readonly FileWithNeeds[]): string[][] {
-  const {
-    small = [],
-    cluster = [],
-    own = [],
-    others = [],
-  } = Object.groupBy(files, ({ needs }) => {
-    if (!needs.includes('kubernetes')) return 'others';
-    if (needs.includes('alone')) return 'own';
-    return needs.includes('process') ? 'cluster' : 'small';
-  });
-  return [...shared(small, filesPerProcess), ...apart(cluster), ...apart(own), ...apart(others)];
-}
+const byPlace = (one: FileWithNeeds, other: FileWithNeeds): number => placeOf(one) - placeOf(other);
+
+const placeOf = ({ needs }: FileWithNeeds): number =>
+  !needs.includes('kubernetes') ? 2 : needs.includes('alone') ? 1 : 0;
 
 /** Gives each file a process of its own. */
 const apart = (files: readonly FileWithNeeds[]): string[][] => files.map(({ file }) => [file]);
