@@ -7,16 +7,20 @@ import { readMachineId } from '../infra/hosts/machine.ts';
 import { packageVersion } from '../infra/package-version.ts';
 import { type FileLock, tryLock } from '../infra/process/file-lock.ts';
 import type { Config } from '../infra/settings/config.ts';
+import { storeFailure } from '../infra/store/files.ts';
 import type { SharedState } from '../infra/store/shared-state.ts';
 import { TemperFailure } from '../workflows/contracts/failures.ts';
 import { keepLease } from './keep-lease.ts';
 
 /**
  * Makes this process the only host worker of its home: two would share one lease, and take twice the capacity. The lock of a
- * process that was killed does not count. Throws TemperFailure InvalidInput if another process has the lock.
+ * process that was killed does not count. Throws TemperFailure InvalidInput if another process has the lock, DiskFull or
+ * StoreUnavailable if the home cannot be written.
  */
 export async function lockHost({ home, host, paths }: Config): Promise<FileLock> {
-  const lock = await tryLock(paths.hostLock);
+  const lock = await tryLock(paths.hostLock).catch((error: unknown) => {
+    throw storeFailure(paths.hostLock, error);
+  });
   if (!('holder' in lock)) return lock;
   const { pid } = lock.holder;
   throw new TemperFailure(

@@ -25,6 +25,7 @@ import { readJournalText } from '../helpers/gateway/journal-text.ts';
 import { createSleepingAgents, type SleepingAgents } from '../helpers/rollouts/sleeping-agents.ts';
 import { type CutProxy, startCutProxy } from '../helpers/store/cut-proxy.ts';
 import { startS3Server } from '../helpers/store/s3-server.ts';
+import { isPolledBy } from '../helpers/temporal/polled-by.ts';
 import { startTestServer, type TestServer } from '../helpers/temporal/temporal.ts';
 import { until } from '../helpers/until.ts';
 
@@ -102,8 +103,8 @@ describe('a host that is cut off from the store', () => {
       throw new Error(`the host worker ended with exit code ${code}: ${stdout}`);
     });
     const polls = until(async () => {
-      const found = await pollers(server.client, hostQueue(name), 'activity');
-      return lease.now().state === 'valid' && found.some((identity) => identity.startsWith(`${host.process.pid}@`));
+      const isPolled = await isPolledBy(server.client, hostQueue(name), host.process.pid);
+      return isPolled && lease.now().state === 'valid';
     }, limitMs);
     await Promise.race([polls, ended]);
     ended.catch(() => undefined);

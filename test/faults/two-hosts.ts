@@ -20,6 +20,7 @@ import { startScriptedVllm } from '../helpers/engine/scripted-vllm.ts';
 import { writeTinyModel } from '../helpers/models/tiny-model.ts';
 import { agentCases, taskToFix } from '../helpers/rollouts/agent-cases.ts';
 import { startS3Server } from '../helpers/store/s3-server.ts';
+import { isPolledBy } from '../helpers/temporal/polled-by.ts';
 import { startTestServer } from '../helpers/temporal/temporal.ts';
 import { until } from '../helpers/until.ts';
 
@@ -84,10 +85,7 @@ export async function startTwoHosts({ sandbox, settings }: OutlivingSandboxes) {
     processes.push(...both);
     running.set(name, both);
     await untilSocketAnswers(socketOf(config.paths.gatewaySockets.control, 'gateway'), AbortSignal.timeout(limitMs));
-    const polls = until(async () => {
-      const found = await pollers(server.client, hostQueue(name), 'activity');
-      return found.some((identity) => identity.startsWith(`${both[1].process.pid}@`));
-    }, limitMs);
+    const polls = until(() => isPolledBy(server.client, hostQueue(name), both[1].process.pid), limitMs);
     const ended = both[1].ended.then(({ stdout, stderr }) => assert.fail(`host ${name} ended: ${stdout}${stderr}`));
     await Promise.race([polls, ended]);
     ended.catch(() => undefined);

@@ -8,9 +8,9 @@ import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import { readConfig } from '../../infra/settings/config.ts';
 import { openStackId } from '../../infra/stack.ts';
 import { createDirectory } from '../../infra/store/directory.ts';
-import { pollers } from '../../infra/temporal/pollers.ts';
 import { hostQueue } from '../../workflows/contracts/queues.ts';
 import { cliOn } from '../helpers/cli.ts';
+import { isPolledBy } from '../helpers/temporal/polled-by.ts';
 import { startTestServer } from '../helpers/temporal/temporal.ts';
 import { until } from '../helpers/until.ts';
 
@@ -106,10 +106,7 @@ it('a home has one host worker: a second one is refused, and the one that follow
   const startHost = async (name: string): Promise<Started> => {
     const worker = cli(name).start('worker', 'host');
     workers.push(worker);
-    const polls = until(async () => {
-      const found = await pollers(server.client, hostQueue(name), 'activity');
-      return found.some((identity) => identity.startsWith(`${worker.process.pid}@`));
-    });
+    const polls = until(() => isPolledBy(server.client, hostQueue(name), worker.process.pid));
     const ended = worker.ended.then(({ stdout, stderr }) => assert.fail(`the host ended: ${stdout}${stderr}`));
     await Promise.race([polls, ended]);
     ended.catch(() => undefined);

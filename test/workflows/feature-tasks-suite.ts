@@ -17,18 +17,20 @@ const formats: Readonly<Record<string, Readonly<Record<string, FeatureTask>>>> =
   'terminal-bench': terminalBenchFeatures,
 };
 
-/** The kind of sandbox that costs least of those that can run a task. */
+/** The kinds of sandbox, the cheapest first. */
+const kinds: readonly TriedKind[] = ['local', 'docker', 'kubernetes'];
+
+/** Returns the cheapest kind of sandbox that can run a task. */
 const cheapestFor = ({ refused = {}, notIn = [] }: FeatureTask): TriedKind | undefined =>
   kinds.find((kind) => refused[kind] === undefined && !notIn.includes(kind));
-const kinds: readonly TriedKind[] = ['local', 'docker', 'kubernetes'];
 
 /** The number of tasks that are tried at once. */
 const atOnce = 6;
 
 /**
  * Validates one task for each feature of the formats in a kind of sandbox: the reference solution must score 1, and doing nothing 0.
- * Those that the kind cannot give must be refused before an agent starts, with the reason. Doing nothing scores 0 by the tests of a
- * task, so that the kind which costs least tries it, and the others only the tasks that this one lacks.
+ * Those that the kind cannot give must be refused before an agent starts, with the reason. Doing nothing is tried only in the
+ * cheapest kind that can run the task, since its tests are the same in all of them.
  */
 export function featureTasks(kind: TriedKind, providerIn: (home: string) => SandboxProvider): void {
   describe(`one task for each feature, in ${kind} sandboxes`, { concurrency: atOnce }, () => {
