@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { Host } from '../activities/host/host.ts';
-import { claimHost, type HostFacts, watchText } from '../infra/hosts/claim.ts';
+import { claimHost, watchText } from '../infra/hosts/claim.ts';
 import { createLease, type HeldLease } from '../infra/hosts/lease.ts';
 import { leaseMsOf } from '../infra/hosts/lease-times.ts';
 import { readMachineId } from '../infra/hosts/machine.ts';
@@ -8,6 +8,7 @@ import { packageVersion } from '../infra/package-version.ts';
 import { type FileLock, tryLock } from '../infra/process/file-lock.ts';
 import type { Config } from '../infra/settings/config.ts';
 import { storeFailure } from '../infra/store/files.ts';
+import type { HostFacts } from '../infra/store/hosts.ts';
 import type { SharedState } from '../infra/store/shared-state.ts';
 import { TemperFailure } from '../workflows/contracts/failures.ts';
 import { keepLease } from './keep-lease.ts';
@@ -32,8 +33,8 @@ export async function lockHost({ home, host, paths }: Config): Promise<FileLock>
 }
 
 /** Opens the lease of the host on this home. */
-export const openLease = ({ paths, store }: Config, { hosts }: SharedState): HeldLease =>
-  createLease({ path: paths.lease, hosts, storeIsLocal: store.kind === 'directory' });
+export const openLease = ({ host, paths, store }: Config, { hosts }: SharedState): HeldLease =>
+  createLease({ path: paths.lease, host, hosts, storeIsLocal: store.kind === 'directory' });
 
 interface HostContext {
   readonly config: Config;
@@ -46,12 +47,12 @@ interface HostContext {
 /** Claims the host's name, and begins its lease. Throws if another machine uses the name. */
 export async function claimName({ config, host, hosts, lease, log }: HostContext, signal: AbortSignal): Promise<void> {
   const { hostLostAfterMs: watchMs } = config;
-  const claimed = await claimHost(
+  const { generation } = await claimHost(
     hosts,
     {
       host: host.name,
       machine: await readMachineId(config.paths.machine),
-      held: lease.heldGeneration(host.name),
+      lease,
       leaseMs: leaseMsOf(watchMs),
       watchMs,
       facts: (await readFacts(host))(),
@@ -59,8 +60,7 @@ export async function claimName({ config, host, hosts, lease, log }: HostContext
     },
     signal,
   );
-  await lease.begin(host.name, claimed);
-  log.info({ host: host.name, generation: claimed.record.generation }, 'claimed the name of this host');
+  log.info({ host: host.name, generation }, 'claimed the name of this host');
 }
 
 /**
@@ -78,7 +78,7 @@ export async function keepHost({ config, host, lease, log }: HostContext, signal
     }
     const draining = lease.record?.draining ?? null;
     if (draining !== null) host.intake.close(`drained: ${draining.reason}`);
-    else if (state !== 'valid') host.intake.close('its lease ran out: it does not reach the store');
+    else if (state !== 'valid') host.intake.close('its lease ran out: its record in the store cannot be renewed');
     else host.intake.open();
   };
   look();

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import type { HostFacts } from '../infra/hosts/claim.ts';
 import type { HeldLease } from '../infra/hosts/lease.ts';
 import { renewMsOf } from '../infra/hosts/lease-times.ts';
+import type { HostFacts } from '../infra/store/hosts.ts';
 
 /** The number of times that a process looks at the lease before it renews it. */
 const looks = 4;

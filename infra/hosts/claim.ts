@@ -1,17 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
-import type { FoundHost, HostRecord, Hosts } from '../store/hosts.ts';
+import type { HostFacts, HostRecord, Hosts } from '../store/hosts.ts';
 import { untilWritten } from '../store/until-written.ts';
 import { bootClock } from './boot-clock.ts';
-
-/** The state of a host by its own account. */
-export type HostFacts = Pick<HostRecord, 'version' | 'capacity' | 'taken' | 'sandboxes'>;
+import type { HeldLease } from './lease.ts';
 
 export interface Claim {
   readonly host: string;
   readonly machine: string;
-  /** The generation that this home held last under that name; null if it held none. */
-  readonly held: number | null;
+  readonly lease: Pick<HeldLease, 'record' | 'wrote' | 'claim'>;
   readonly leaseMs: number;
   /** The time for which another machine's record has to stay as it is before this machine takes the name over. */
   readonly watchMs: number;
@@ -20,41 +17,38 @@ export interface Claim {
   readonly onWatch: (record: HostRecord) => void;
 }
 
-/** A claim that succeeded. */
-export interface Claimed extends FoundHost {
-  /** The time by the boot clock before which the record was not written yet. */
-  readonly beganMs: number;
-}
-
 /**
- * Claims a host's name for this machine. A new name begins with generation 1, and the machine that holds a name keeps its
- * generation; a host that was declared lost, or whose machine shows no sign of life for the whole time, gets the next one.
- * Throws TemperFailure InvalidInput if another machine uses the name.
+ * Claims a host's name for this machine, and begins its lease. A new name begins with generation 1, and the machine that holds
+ * a name keeps its generation; a host that was declared lost, or whose machine shows no sign of life for the whole time, gets
+ * the next one. A home whose record was renewed by a copy of it is another machine. Throws TemperFailure InvalidInput if
+ * another machine uses the name.
  */
-export function claimHost(hosts: Hosts, claim: Claim, signal: AbortSignal): Promise<Claimed> {
+export function claimHost(hosts: Hosts, claim: Claim, signal: AbortSignal): Promise<HostRecord> {
   return untilWritten(`the record of host ${claim.host}`, async () => {
     const found = await hosts.find(claim.host);
-    const before = found?.record ?? null;
-    if (before !== null && before.machine !== claim.machine && before.lost === null) {
-      await watch(hosts, claim, before, signal);
-    }
-    const beganMs = bootClock.nowMs();
-    const record = recordOf(claim, before);
-    const version = await hosts.replace(claim.host, record, found?.version ?? null);
-    return version === null ? undefined : { record, version, beganMs };
+    const holds = found !== null && (await isHeldBy(claim, found.record));
+    if (found !== null && !holds && found.record.lost === null) await watch(hosts, claim, found.record, signal);
+    const record = recordOf(claim, found?.record ?? null, holds);
+    return (await claim.lease.claim(record, found, signal)) ?? undefined;
   });
 }
 
-function recordOf({ machine, held, leaseMs, facts }: Claim, before: HostRecord | null): HostRecord {
-  const same = before?.machine === machine;
-  const generation = before === null ? (held ?? 1) : before.generation + (same && before.lost === null ? 0 : 1);
+/** Whether the name belongs to this very home, and to no copy of it. */
+export const isHeldBy = async (
+  { machine, lease }: Pick<Claim, 'machine'> & { readonly lease: Pick<HeldLease, 'wrote'> },
+  record: HostRecord,
+): Promise<boolean> => record.machine === machine && (await lease.wrote(record));
+
+function recordOf({ machine, lease, leaseMs, facts }: Claim, before: HostRecord | null, holds: boolean): HostRecord {
+  // An operator may have removed the record of a host by hand.
+  const next = before === null ? (lease.record?.generation ?? 1) : before.generation + 1;
   return {
     ...facts,
-    generation,
+    generation: before !== null && holds && before.lost === null ? before.generation : next,
     machine,
     leaseMs,
     // Draining is an order about a machine, so another one of the name begins without it.
-    draining: same ? before.draining : null,
+    draining: before !== null && holds ? before.draining : null,
     renewedAt: new Date().toISOString(),
     lost: null,
   };
@@ -69,19 +63,20 @@ async function watch(hosts: Hosts, claim: Claim, record: HostRecord, signal: Abo
     await sleep(watchMs / 60, undefined, { signal });
     const now = (await hosts.find(claim.host))?.record;
     if (now === undefined || now.lost !== null) return;
-    if (now.renewedAt !== record.renewedAt || now.machine !== record.machine) throw usedTwice(claim.host, now);
+    if (now.renewedAt !== record.renewedAt || now.machine !== record.machine) throw usedTwice(claim, now);
   }
 }
 
 /** The sentence for an operator whose machine waits for a name, and how the wait is ended. */
 export const watchText = (host: string, watchMs: number): string =>
-  `the host name ${host} belongs to another machine; this one takes it over if that one shows no sign of life for ` +
-  `${watchMs / 1000} s. \`temper host forget ${host}\` ends the wait`;
+  `the host name ${host} belongs to another machine, or to another copy of this home; this one takes it over if that one ` +
+  `shows no sign of life for ${watchMs / 1000} s. \`temper host forget ${host}\` ends the wait`;
 
-function usedTwice(host: string, { machine, renewedAt }: HostRecord): TemperFailure {
+function usedTwice({ host, machine: own }: Claim, { machine, renewedAt }: HostRecord): TemperFailure {
+  const other = machine === own ? 'a machine with a copy of this home' : `another machine (${machine})`;
   return new TemperFailure(
     'InvalidInput',
-    `host name used twice: ${host} belongs to another machine (${machine}), which renewed its record at ${renewedAt}; ` +
+    `host name used twice: ${host} belongs to ${other}, which renewed its record at ${renewedAt}; ` +
       `choose another TEMPER_HOST, or stop that machine and run \`temper host forget ${host}\``,
   );
 }

@@ -2,12 +2,12 @@ import { readFileSync, statSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
-import { tryLock } from '../process/file-lock.ts';
+import { tryLock, withLock } from '../process/file-lock.ts';
 import { replaceFile, storeFailure } from '../store/files.ts';
-import { type HostRecord, type Hosts, hostRecord } from '../store/hosts.ts';
+import { type FoundHost, type HostFacts, type HostRecord, type Hosts, hostRecord } from '../store/hosts.ts';
 import { untilWritten } from '../store/until-written.ts';
 import { bootClock } from './boot-clock.ts';
-import type { Claimed, HostFacts } from './claim.ts';
+import { createRenewals, type Renewals } from './renewals.ts';
 import { firstToken, tokenOf } from './token.ts';
 
 /** The lease of a host as its processes share it, in a file of the home. */
@@ -47,13 +47,16 @@ export interface Lease {
 }
 
 export interface HeldLease extends Lease {
-  /** The generation that this home held last under a name; null if it held none. */
-  heldGeneration(host: string): number | null;
-  /** Begins the lease of a claim that succeeded. */
-  begin(host: string, claimed: Claimed): Promise<void>;
+  /** Whether this home, and no copy of it, renewed a record last. */
+  wrote(record: HostRecord): Promise<boolean>;
+  /**
+   * Writes the record by which this home claims the name of its host, and begins the lease. Returns it as it was written, or null
+   * if another process has changed the one that was found.
+   */
+  claim(record: HostRecord, found: FoundHost | null, signal: AbortSignal): Promise<HostRecord | null>;
   /**
    * Renews the host's record if the last renewal began that long ago, unless another process of the host does it right now.
-   * Throws TemperFailure StoreUnavailable or DiskFull if it cannot.
+   * Throws TemperFailure StoreUnavailable or DiskFull if it cannot, and InvalidInput if a copy of this home renews it.
    */
   renew(afterMs: number, facts?: HostFacts): Promise<void>;
 }
@@ -71,6 +74,8 @@ const readEveryMs = 250;
 
 export interface LeaseOptions {
   readonly path: string;
+  /** The name of the host. The lease of another name in that file counts as none. */
+  readonly host: string;
   readonly hosts: Pick<Hosts, 'find' | 'replace'>;
   /** Whether the store is a directory of this machine, so that a full disk is no proof that the host is cut off. */
   readonly storeIsLocal: boolean;
@@ -80,6 +85,8 @@ export const createLease = (options: LeaseOptions): HeldLease => new HostLease(o
 
 class HostLease implements HeldLease {
   readonly #options: LeaseOptions;
+  readonly #renewals: Renewals;
+  readonly #lock: string;
   #file: LeaseFile | null = null;
   #fileTime = 0n;
   #lookedAt = Number.NEGATIVE_INFINITY;
@@ -91,6 +98,8 @@ class HostLease implements HeldLease {
 
   constructor(options: LeaseOptions) {
     this.#options = options;
+    this.#renewals = createRenewals(`${options.path}.renewal`, options.host);
+    this.#lock = `${options.path}.lock`;
   }
 
   get record(): HostRecord | null {
@@ -109,7 +118,7 @@ class HostLease implements HeldLease {
     const { state, token: held } = this.now();
     // A host that has just been started on an old home may still claim what it held.
     if (state === 'none') return 'expired';
-    return (token ?? firstToken(this.#file?.host ?? '')) === held ? state : 'fenced';
+    return (token ?? firstToken(this.#options.host)) === held ? state : 'fenced';
   }
 
   async valid(signal?: AbortSignal): Promise<void> {
@@ -121,13 +130,21 @@ class HostLease implements HeldLease {
     }
   }
 
-  heldGeneration(host: string): number | null {
-    const file = this.#look();
-    return file?.host === host ? file.record.generation : null;
+  wrote({ renewal }: HostRecord): Promise<boolean> {
+    return this.#renewals.isOwn(renewal, this.#read()?.record.renewal);
   }
 
-  async begin(host: string, { record, version, beganMs }: Claimed): Promise<void> {
-    await this.#write({ host, record, version, boot: bootClock.boot, renewedMs: beganMs, fenced: false });
+  claim(wanted: HostRecord, found: FoundHost | null, signal: AbortSignal): Promise<HostRecord | null> {
+    const { host, hosts } = this.#options;
+    const write = async (): Promise<HostRecord | null> => {
+      const record = { ...wanted, renewal: await this.#renewals.begin(this.#read()?.record.renewal) };
+      const renewedMs = bootClock.nowMs();
+      const version = await hosts.replace(host, record, found?.version ?? null);
+      if (version === null) return null;
+      await this.#write({ host, record, version, boot: bootClock.boot, renewedMs, fenced: false });
+      return record;
+    };
+    return withLock(this.#lock, write, { signal });
   }
 
   async renew(afterMs: number, facts?: HostFacts): Promise<void> {
@@ -143,20 +160,47 @@ class HostLease implements HeldLease {
   }
 
   async #renewLocked(afterMs: number, facts: HostFacts | undefined): Promise<void> {
-    const lock = await tryLock(`${this.#options.path}.lock`);
+    const lock = await tryLock(this.#lock);
     if ('holder' in lock) return;
     try {
-      this.#forgetFile();
-      const file = this.#look();
+      const file = this.#read();
       if (file === null || !this.#isDue(afterMs)) return;
+      const renewal = await this.#renewals.begin(file.record.renewal);
       const renewedMs = bootClock.nowMs();
-      const renewed = await replaceRecord(this.#options.hosts, file, facts);
+      const renewed = await this.#replaceRecord(file, { ...facts, renewal });
       this.#fenced = renewed === null ? tokenOf(file.host, file.record.generation) : null;
       if (renewed !== null) this.#extendedMs = renewedMs + file.record.leaseMs;
       await this.#write({ ...file, ...renewed, boot: bootClock.boot, renewedMs, fenced: renewed === null });
     } finally {
       await lock.release();
     }
+  }
+
+  /**
+   * Writes the record again. Another version is that of an operator's order, which is kept, or proves that the host is lost:
+   * returns null then.
+   */
+  #replaceRecord(
+    { host, record: known, version: knownVersion }: LeaseFile,
+    facts: Partial<HostFacts> & Pick<HostRecord, 'renewal'>,
+  ): Promise<FoundHost | null> {
+    const { hosts } = this.#options;
+    let before: { readonly record: HostRecord; readonly version: string | null } = {
+      record: known,
+      version: knownVersion,
+    };
+    return untilWritten(`the record of host ${host}`, async () => {
+      const record = { ...known, ...facts, draining: before.record.draining, renewedAt: new Date().toISOString() };
+      const version = await hosts.replace(host, record, before.version);
+      if (version !== null) return { record, version };
+      const found = await hosts.find(host);
+      // An operator removed the record by hand, which is no proof.
+      before = found ?? { record: known, version: null };
+      const { generation, machine, lost } = before.record;
+      if (lost !== null || generation !== known.generation || machine !== known.machine) return null;
+      if (!(await this.wrote(before.record))) throw renewedByCopy(host, before.record);
+      return undefined;
+    });
   }
 
   async #write(file: LeaseFile): Promise<void> {
@@ -181,59 +225,35 @@ class HostLease implements HeldLease {
     this.#fileTime = 0n;
   }
 
+  /** Returns the file as it is now. */
+  #read(): LeaseFile | null {
+    this.#forgetFile();
+    return this.#look();
+  }
+
   /** Returns the file as it was a moment ago at most: every turn asks for it. */
   #look(): LeaseFile | null {
     if (performance.now() - this.#lookedAt < readEveryMs) return this.#file;
     this.#lookedAt = performance.now();
     this.#bootMs = bootClock.nowMs();
     const time = timeOf(this.#options.path);
-    if (time !== this.#fileTime) this.#file = time === null ? null : readFileAt(this.#options.path);
+    if (time !== this.#fileTime) this.#file = time === null ? null : readLease(this.#options);
     this.#fileTime = time ?? 0n;
     return this.#file;
   }
-}
-
-/**
- * Writes the record again. Another version is that of an operator's order, which is kept, or proves that the host is lost:
- * returns null then.
- */
-async function replaceRecord(
-  hosts: LeaseOptions['hosts'],
-  { host, record: known, version: knownVersion }: LeaseFile,
-  facts: HostFacts | undefined,
-): Promise<{ readonly record: HostRecord; readonly version: string } | null> {
-  let before: { readonly record: HostRecord; readonly version: string | null } = {
-    record: known,
-    version: knownVersion,
-  };
-  return untilWritten(`the record of host ${host}`, async () => {
-    const record = { ...known, ...facts, draining: before.record.draining, renewedAt: new Date().toISOString() };
-    const version = await hosts.replace(host, record, before.version);
-    if (version !== null) return { record, version };
-    const found = await hosts.find(host);
-    // An operator removed the record by hand, which is no proof.
-    before = found ?? { record: known, version: null };
-    const { generation, machine, lost } = before.record;
-    const isLost = lost !== null || generation !== known.generation || machine !== known.machine;
-    return isLost ? null : undefined;
-  });
 }
 
 function timeOf(path: string): bigint | null {
   return statSync(path, { bigint: true, throwIfNoEntry: false })?.mtimeNs ?? null;
 }
 
-function readFileAt(path: string): LeaseFile {
+function readLease({ path, host }: LeaseOptions): LeaseFile | null {
   try {
-    return leaseFile.parse(JSON.parse(readFileSync(path, 'utf8')));
+    const file = leaseFile.parse(JSON.parse(readFileSync(path, 'utf8')));
+    return file.host === host ? file : null;
   } catch (error) {
-    throw new TemperFailure(
-      'StoreUnavailable',
-      `cannot read ${path}: ${String(error)}; remove it and restart the host`,
-      {
-        cause: error,
-      },
-    );
+    const message = `cannot read ${path}: ${String(error)}; remove it and restart the host`;
+    throw new TemperFailure('StoreUnavailable', message, { cause: error });
   }
 }
 
@@ -241,5 +261,13 @@ function fenced(token: string | null): TemperFailure {
   return new TemperFailure(
     'HostFenced',
     `this host was declared lost as ${token}; what it held is void, and it starts afresh under the next generation`,
+  );
+}
+
+function renewedByCopy(host: string, { renewedAt }: HostRecord): TemperFailure {
+  return new TemperFailure(
+    'InvalidInput',
+    `a copy of this home renewed the record of host ${host} at ${renewedAt}, so two machines act as one host; stop the ` +
+      'other one, and start this one again',
   );
 }

@@ -12,6 +12,8 @@ export const hostRecord = z.object({
   generation: z.int().min(1),
   /** The random id of the machine's home that holds the name. */
   machine: z.string(),
+  /** The random id of the last renewal, by which the home tells its own from that of a copy of it. */
+  renewal: z.string().optional(),
   /** The version of temper. */
   version: z.string(),
   capacity: z.int(),
@@ -29,6 +31,9 @@ export const hostRecord = z.object({
 
 /** The state of a host, as all processes of the stack see it. It is changed by compare-and-set alone. */
 export type HostRecord = Readonly<z.output<typeof hostRecord>>;
+
+/** The state of a host by its own account. */
+export type HostFacts = Pick<HostRecord, 'version' | 'capacity' | 'taken' | 'sandboxes'>;
 
 export interface FoundHost {
   readonly record: HostRecord;

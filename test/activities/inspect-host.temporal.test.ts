@@ -32,10 +32,10 @@ describe('an inspection of a host', () => {
   };
   /** Claims a name, and renews its record all the time, as a gateway does whose host worker is dead. */
   const claim = async (host: string): Promise<HeldLease & AsyncDisposable> => {
-    const lease = createLease({ path: join(root, `${host}.json`), hosts, storeIsLocal: true });
+    const lease = createLease({ path: join(root, `${host}.json`), host, hosts, storeIsLocal: true });
     const facts = { version: '1.0.0', capacity: 1, taken: 0, sandboxes: [] };
-    const claimed = { host, machine: host, held: null, leaseMs, watchMs: 1, facts, onWatch: () => undefined };
-    await lease.begin(host, await claimHost(hosts, claimed, AbortSignal.timeout(30_000)));
+    const claim = { host, machine: host, lease, leaseMs, watchMs: 1, facts, onWatch: () => undefined };
+    await claimHost(hosts, claim, AbortSignal.timeout(30_000));
     const renewing = setInterval(() => void lease.renew(100).catch(() => undefined), 50);
     return Object.assign(lease, { [Symbol.asyncDispose]: async () => clearInterval(renewing) });
   };

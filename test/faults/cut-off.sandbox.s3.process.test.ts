@@ -71,7 +71,7 @@ describe('a host that is cut off from the store', () => {
     [key] = await openStackKeys(config, state.objects);
     const provider = createLocalProvider({ root: config.paths.sandboxes, stack: state.stack });
     sandboxes = () => provider.list(state.stack);
-    lease = createLease({ path: config.paths.lease, hosts: state.hosts, storeIsLocal: false });
+    lease = createLease({ path: config.paths.lease, host: config.host, hosts: state.hosts, storeIsLocal: false });
     control = createGatewayControl([socketOf(config.paths.gatewaySockets.control, 'gateway')]);
     start = (...args) => {
       const isOfHost = args.includes('host') || args.includes('gateway');

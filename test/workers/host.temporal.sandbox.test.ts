@@ -8,9 +8,7 @@ import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import { readConfig } from '../../infra/settings/config.ts';
 import { openStackId } from '../../infra/stack.ts';
 import { createDirectory } from '../../infra/store/directory.ts';
-import { hostQueue } from '../../workflows/contracts/queues.ts';
 import { cliOn } from '../helpers/cli.ts';
-import { isPolledBy } from '../helpers/temporal/polled-by.ts';
 import { startTestServer } from '../helpers/temporal/temporal.ts';
 import { until } from '../helpers/until.ts';
 
@@ -90,38 +88,3 @@ async function orderHost({ run }: ReturnType<typeof cliOn>) {
   const unknown = await run('host', 'drain', 'no-such-host');
   return { listed, drained, resumed, forgotten: alive.code, unknown: unknown.code };
 }
-
-it('a home has one host worker: a second one is refused, and the one that follows a killed one starts at once', async (t) => {
-  const home = await mkdtemp(join(tmpdir(), 'temper-host-'));
-  const server = await startTestServer();
-  const cli = (name: string) => cliOn(home, server, { TEMPER_HOST: name });
-  type Started = ReturnType<ReturnType<typeof cli>['start']>;
-  const workers: Started[] = [];
-  t.after(async () => {
-    for (const { process } of workers) process.kill('SIGKILL');
-    await Promise.all(workers.map(({ ended }) => ended));
-    await server.close();
-    await rm(home, { recursive: true, force: true });
-  });
-  const startHost = async (name: string): Promise<Started> => {
-    const worker = cli(name).start('worker', 'host');
-    workers.push(worker);
-    const polls = until(() => isPolledBy(server.client, hostQueue(name), worker.process.pid));
-    const ended = worker.ended.then(({ stdout, stderr }) => assert.fail(`the host ended: ${stdout}${stderr}`));
-    await Promise.race([polls, ended]);
-    ended.catch(() => undefined);
-    return worker;
-  };
-  const first = await startHost('one');
-  for (const name of ['one', 'two']) {
-    const { code, stderr } = await cli(name).run('worker', 'host');
-    assert.equal(code, 1);
-    assert.match(
-      stderr,
-      new RegExp(`a host worker already runs on ${home}: process ${first.process.pid}; .*host ${name}`),
-    );
-  }
-  first.process.kill('SIGKILL');
-  await first.ended;
-  await startHost('two');
-});

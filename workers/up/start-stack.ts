@@ -1,11 +1,12 @@
-import { watchText } from '../../infra/hosts/claim.ts';
+import { isHeldBy, watchText } from '../../infra/hosts/claim.ts';
 import { readMachineId } from '../../infra/hosts/machine.ts';
 import type { Config } from '../../infra/settings/config.ts';
 import { openStackKeys } from '../../infra/stack.ts';
-import type { Hosts } from '../../infra/store/hosts.ts';
+import type { SharedState } from '../../infra/store/shared-state.ts';
 import { connectClient } from '../../infra/temporal/connection.ts';
 import { registerSearchAttributes } from '../../infra/temporal/search-attributes.ts';
 import { temporalTarget } from '../../infra/temporal/temporal-target.ts';
+import { openLease } from '../claim-host.ts';
 import { openState } from '../open-state.ts';
 import { claimHome } from './claim-home.ts';
 import { kindOf, type PartKind, type PartName, type PartStatus } from './part.ts';
@@ -73,10 +74,10 @@ export async function startStack(options: StartStack, signal: AbortSignal): Prom
 
   try {
     enter('starting');
-    const { objects, hosts } = await openState(config);
-    if (names.some((name) => kindsWithKey.includes(kindOf(name)))) await openStackKeys(config, objects);
+    const shared = await openState(config);
+    if (names.some((name) => kindsWithKey.includes(kindOf(name)))) await openStackKeys(config, shared.objects);
     await requireFreePorts(config, names);
-    if (names.includes('host')) await warnOfWatch(config, hosts, progress);
+    if (names.includes('host')) await warnOfWatch(config, shared, progress);
     for (const phase of phases) {
       await parts.start(namesIn(phase), signal);
       if (phase.includes('temporal')) await registerAttributes(config, signal);
@@ -100,10 +101,12 @@ export async function startStack(options: StartStack, signal: AbortSignal): Prom
 }
 
 /** Says that the host worker will wait for its name, whose log says so only there. */
-async function warnOfWatch({ host, hostLostAfterMs, paths }: Config, hosts: Hosts, say: (line: string) => void) {
-  const record = (await hosts.find(host))?.record ?? null;
-  if (record === null || record.lost !== null || record.machine === (await readMachineId(paths.machine))) return;
-  say(watchText(host, hostLostAfterMs));
+async function warnOfWatch(config: Config, shared: SharedState, say: (line: string) => void) {
+  const { host, hostLostAfterMs, paths } = config;
+  const record = (await shared.hosts.find(host))?.record ?? null;
+  if (record === null || record.lost !== null) return;
+  const home = { machine: await readMachineId(paths.machine), lease: openLease(config, shared) };
+  if (!(await isHeldBy(home, record))) say(watchText(host, hostLostAfterMs));
 }
 
 /** The supervised parts of a stack. */

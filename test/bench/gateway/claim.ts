@@ -9,12 +9,12 @@ import { openState } from '../../../workers/open-state.ts';
 /** Claims the name of the host, as its host worker does: without a lease a gateway answers nothing. The gateway renews it. */
 export async function claimForGateway(config: Config): Promise<void> {
   const state = await openState(config);
-  const claimed = await claimHost(
+  await claimHost(
     state.hosts,
     {
       host: config.host,
       machine: await readMachineId(config.paths.machine),
-      held: null,
+      lease: openLease(config, state),
       leaseMs: leaseMsOf(config.hostLostAfterMs),
       watchMs: config.hostLostAfterMs,
       facts: { version: packageVersion(), capacity: 1, taken: 0, sandboxes: [] },
@@ -22,5 +22,4 @@ export async function claimForGateway(config: Config): Promise<void> {
     },
     new AbortController().signal,
   );
-  await openLease(config, state).begin(config.host, claimed);
 }

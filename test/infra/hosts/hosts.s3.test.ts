@@ -1,64 +1,22 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { after, describe, it } from 'node:test';
-import { type Claim, claimHost } from '../../../infra/hosts/claim.ts';
-import { createLease, type HeldLease } from '../../../infra/hosts/lease.ts';
+import { describe, it } from 'node:test';
+import { createLease } from '../../../infra/hosts/lease.ts';
 import { declareLost, drainHost, resumeHost } from '../../../infra/hosts/orders.ts';
 import { createDirectory } from '../../../infra/store/directory.ts';
-import { createHosts, type Hosts } from '../../../infra/store/hosts.ts';
-import { openBucket } from '../../../infra/store/s3/open.ts';
+import { createHosts } from '../../../infra/store/hosts.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
-import { startS3Server } from '../../helpers/store/s3-server.ts';
+import { hostFacts, hostOn, longLeaseMs, openHostStores } from '../../helpers/hosts.ts';
 import { until } from '../../helpers/until.ts';
 
-const server = await startS3Server();
-const root = await mkdtemp(join(tmpdir(), 'temper-hosts-'));
-after(async () => {
-  await server.close();
-  await rm(root, { recursive: true, force: true });
-});
-
-const kinds: Readonly<Record<string, () => Promise<Hosts>>> = {
-  'a directory': async () => createHosts(createDirectory(await mkdtemp(join(root, 'home-')))),
-  'a bucket': async () => createHosts(openBucket(server.place())),
-};
-const facts = { version: '1.0.0', capacity: 4, taken: 0, sandboxes: ['local'] } as const;
-const long = 600_000;
-
-/** A host on a home of its own, with the lease of one of its processes. */
-interface TestHost {
-  readonly path: string;
-  readonly lease: HeldLease;
-  /** Opens the lease as another process of the host does. */
-  another(): HeldLease;
-  claim(change?: Partial<Claim>): Promise<number>;
-}
-
-async function hostOn(hosts: Hosts, machine: string, leaseMs = long): Promise<TestHost> {
-  const path = join(await mkdtemp(join(root, 'lease-')), 'lease.json');
-  const open = (): HeldLease => createLease({ path, hosts, storeIsLocal: false });
-  const lease = open();
-  return {
-    path,
-    lease,
-    another: open,
-    async claim(change) {
-      const held = lease.heldGeneration('one');
-      const claim = { host: 'one', machine, held, leaseMs, watchMs: 1, facts, onWatch: () => undefined, ...change };
-      const claimed = await claimHost(hosts, claim, AbortSignal.timeout(60_000));
-      await lease.begin('one', claimed);
-      return claimed.record.generation;
-    },
-  };
-}
+const { root, kinds } = await openHostStores();
 
 for (const [kind, open] of Object.entries(kinds)) {
   describe(`a host on ${kind}`, () => {
     it('claims its name once, and keeps its generation when it starts again', async () => {
       const hosts = await open();
-      const host = await hostOn(hosts, 'a');
+      const host = await hostOn(root, hosts, 'a');
       assert.deepEqual(host.lease.now(), { state: 'none', token: null });
       assert.equal(await host.claim(), 1);
       assert.equal(await host.claim(), 1);
@@ -69,9 +27,9 @@ for (const [kind, open] of Object.entries(kinds)) {
 
     it('refuses a name that another machine uses', async () => {
       const hosts = await open();
-      const [first, second] = [await hostOn(hosts, 'a', 3_000), await hostOn(hosts, 'b')];
+      const [first, second] = [await hostOn(root, hosts, 'a', { leaseMs: 3_000 }), await hostOn(root, hosts, 'b')];
       await first.claim();
-      const onWatch = (): void => void first.lease.renew(0, facts);
+      const onWatch = (): void => void first.lease.renew(0, hostFacts);
       await assert.rejects(second.claim({ watchMs: 36_000, onWatch }), {
         type: 'InvalidInput',
         message: /host name used twice: one belongs to another machine \(a\), .*choose another TEMPER_HOST/,
@@ -81,10 +39,10 @@ for (const [kind, open] of Object.entries(kinds)) {
 
     it('takes over the name of a machine that shows no sign of life, which is fenced from then on', async () => {
       const hosts = await open();
-      const [first, second] = [await hostOn(hosts, 'a', 200), await hostOn(hosts, 'b')];
+      const [first, second] = [await hostOn(root, hosts, 'a', { leaseMs: 200 }), await hostOn(root, hosts, 'b')];
       await first.claim();
       assert.equal(await second.claim(), 2);
-      await first.lease.renew(0, facts);
+      await first.lease.renew(0, hostFacts);
       assert.deepEqual(first.lease.now(), { state: 'fenced', token: 'one/1' });
       assert.equal(first.another().of('one/1'), 'fenced');
       await assert.rejects(first.lease.valid(), { type: 'HostFenced' });
@@ -93,12 +51,12 @@ for (const [kind, open] of Object.entries(kinds)) {
 
     it('starts as the next generation after it was declared lost', async () => {
       const hosts = await open();
-      const host = await hostOn(hosts, 'a');
+      const host = await hostOn(root, hosts, 'a');
       await host.claim();
       await declareLost(hosts, 'one', { generation: 1, reason: 'test' });
       await declareLost(hosts, 'one', { generation: 1, reason: 'again' });
       assert.equal((await hosts.find('one'))?.record.lost?.reason, 'test');
-      await host.lease.renew(0, facts);
+      await host.lease.renew(0, hostFacts);
       assert.equal(host.lease.now().state, 'fenced');
       assert.equal(await host.claim(), 2);
       assert.deepEqual([host.lease.of('one/1'), host.lease.of('one/2')], ['fenced', 'valid']);
@@ -108,24 +66,24 @@ for (const [kind, open] of Object.entries(kinds)) {
 
     it('keeps an order to drain it over renewals and restarts, until it is withdrawn', async () => {
       const hosts = await open();
-      const host = await hostOn(hosts, 'a');
+      const host = await hostOn(root, hosts, 'a');
       await host.claim();
       await drainHost(hosts, 'one', 'new disks');
-      await host.lease.renew(0, { ...facts, taken: 3 });
+      await host.lease.renew(0, { ...hostFacts, taken: 3 });
       assert.equal(host.lease.record?.draining?.reason, 'new disks');
-      await host.lease.renew(0, facts);
+      await host.lease.renew(0, hostFacts);
       await host.claim();
       assert.equal((await hosts.find('one'))?.record.draining?.reason, 'new disks');
       await resumeHost(hosts, 'one');
       await host.another().renew(0);
-      await host.lease.renew(0, facts);
+      await host.lease.renew(0, hostFacts);
       assert.deepEqual([host.lease.record?.draining, (await hosts.find('one'))?.record.draining], [null, null]);
       assert.equal(await drainHost(hosts, 'no-such-host', 'test'), null);
     });
 
     it('takes no order for a host that was declared lost', async () => {
       const hosts = await open();
-      await (await hostOn(hosts, 'a')).claim();
+      await (await hostOn(root, hosts, 'a')).claim();
       await drainHost(hosts, 'one', 'new disks');
       await declareLost(hosts, 'one', { generation: 1, reason: 'test' });
       assert.equal((await resumeHost(hosts, 'one'))?.draining?.reason, 'new disks');
@@ -137,15 +95,15 @@ for (const [kind, open] of Object.entries(kinds)) {
 describe('a lease', () => {
   it('runs out by itself, and is valid again when it is renewed', async () => {
     const hosts = createHosts(createDirectory(await mkdtemp(join(root, 'home-'))));
-    const short = await hostOn(hosts, 'a', 400);
+    const short = await hostOn(root, hosts, 'a', { leaseMs: 400 });
     await short.claim();
     await until(() => short.lease.now().state === 'expired');
     assert.equal(short.another().of('one/1'), 'expired');
     // A renewal of that one may take longer than it lasts.
-    const host = await hostOn(createHosts(createDirectory(await mkdtemp(join(root, 'home-')))), 'a');
+    const host = await hostOn(root, createHosts(createDirectory(await mkdtemp(join(root, 'home-')))), 'a');
     await host.claim();
     const file = JSON.parse(await readFile(host.path, 'utf8'));
-    await writeFile(host.path, JSON.stringify({ ...file, renewedMs: file.renewedMs - long }));
+    await writeFile(host.path, JSON.stringify({ ...file, renewedMs: file.renewedMs - longLeaseMs }));
     await until(() => host.lease.now().state === 'expired');
     const waiting = host.lease.valid();
     await host.another().renew(0);
@@ -154,10 +112,10 @@ describe('a lease', () => {
 
   it('is renewed by one process of the host where two find it old, without a request too many', async () => {
     const hosts = createHosts(createDirectory(await mkdtemp(join(root, 'home-'))));
-    const host = await hostOn(hosts, 'a');
+    const host = await hostOn(root, hosts, 'a');
     await host.claim();
     const before = await hosts.find('one');
-    await Promise.all([host.lease, host.another(), host.another()].map((lease) => lease.renew(long, facts)));
+    await Promise.all([host.lease, host.another(), host.another()].map((lease) => lease.renew(longLeaseMs, hostFacts)));
     assert.deepEqual(await hosts.find('one'), before);
     await Promise.all([host.lease, host.another(), host.another()].map((lease) => lease.renew(0)));
     assert.notEqual((await hosts.find('one'))?.version, before?.version);
@@ -166,7 +124,7 @@ describe('a lease', () => {
 
   it('of an earlier boot of the machine is over', async () => {
     const hosts = createHosts(createDirectory(await mkdtemp(join(root, 'home-'))));
-    const host = await hostOn(hosts, 'a');
+    const host = await hostOn(root, hosts, 'a');
     await host.claim();
     const file = JSON.parse(await readFile(host.path, 'utf8'));
     await writeFile(host.path, JSON.stringify({ ...file, boot: 'another' }));
@@ -175,11 +133,11 @@ describe('a lease', () => {
 
   it('outlives a disk that is full below its own home, and no store elsewhere that is', async () => {
     const hosts = createHosts(createDirectory(await mkdtemp(join(root, 'home-'))));
-    const host = await hostOn(hosts, 'a', 400);
+    const host = await hostOn(root, hosts, 'a', { leaseMs: 400 });
     await host.claim();
     const full = { ...hosts, replace: () => Promise.reject(new TemperFailure('DiskFull', 'no space left')) };
     const [here, elsewhere] = [true, false].map((storeIsLocal) =>
-      createLease({ path: host.path, hosts: full, storeIsLocal }),
+      createLease({ path: host.path, host: 'one', hosts: full, storeIsLocal }),
     );
     await until(() => host.lease.now().state === 'expired');
     await until(async () => {
@@ -192,10 +150,10 @@ describe('a lease', () => {
 
   it('outlives a record that an operator removed by hand', async () => {
     const objects = createDirectory(await mkdtemp(join(root, 'home-')));
-    const host = await hostOn(createHosts(objects), 'a');
+    const host = await hostOn(root, createHosts(objects), 'a');
     await host.claim();
     await objects.remove('hosts/one/host.json');
-    await host.lease.renew(0, facts);
+    await host.lease.renew(0, hostFacts);
     assert.equal(host.lease.now().state, 'valid');
     assert.equal((await createHosts(objects).find('one'))?.record.generation, 1);
   });

@@ -38,11 +38,10 @@ it('a store whose versions match no condition fails each write that depends on t
     },
   };
   const hosts = createHosts(objects);
-  const version = (await hosts.replace('one', record, null)) ?? '';
   const failure = { type: 'StoreUnavailable', message: /matches no condition; run temper doctor$/ };
 
-  const lease = createLease({ path: join(home, 'lease.json'), hosts, storeIsLocal: true });
-  await lease.begin('one', { record, version, beganMs: 0 });
+  const lease = createLease({ path: join(home, 'lease.json'), host: 'one', hosts, storeIsLocal: true });
+  await lease.claim(record, null, new AbortController().signal);
   await assert.rejects(lease.renew(0), failure);
   await assert.rejects(
     hosts.update('one', (found) => found && { ...found, taken: 1 }),
