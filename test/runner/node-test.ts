@@ -113,7 +113,7 @@ const apart = (files: readonly FileWithNeeds[]): string[][] => files.map(({ file
 const distribute = (files: readonly FileWithNeeds[], processes: number): string[][] =>
   Object.values(Object.groupBy(apart(files), (_, index) => index % processes)).map((some = []) => some.flat());
 
-const largeNeeds: readonly string[] = ['kubernetes', 'machines', 'compose'];
+const largeNeeds: readonly string[] = ['kubernetes', 'machines', 'compose', 'postgres'];
 
 function laneOf(needs: readonly string[]): 'large' | 'alone' | 'others' {
   if (needs.some((need) => largeNeeds.includes(need))) return 'large';

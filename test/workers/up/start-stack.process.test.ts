@@ -124,7 +124,7 @@ describe('a stack', () => {
     try {
       await assert.rejects(
         startStack({ config: mine, parts: ['temporal', 'host'], progress }, stop.signal),
-        /the host name taken belongs to another machine; .* for 180 s\. `temper host forget taken` ends the wait/,
+        /the host name taken belongs to another machine, .* for 180 s\. `temper host forget taken` ends the wait/,
       );
     } finally {
       await rm(home, { recursive: true, force: true });
