@@ -33,7 +33,7 @@ export function claimHost(hosts: Hosts, claim: Claim, signal: AbortSignal): Prom
   });
 }
 
-/** Whether the name belongs to this very home, and to no copy of it. */
+/** Whether this home holds the name of a record: the record has its id, and its last renewal is not that of a copy. */
 export const isHeldBy = async (
   { machine, lease }: Pick<Claim, 'machine'> & { readonly lease: Pick<HeldLease, 'wrote'> },
   record: HostRecord,

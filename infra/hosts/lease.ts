@@ -47,7 +47,7 @@ export interface Lease {
 }
 
 export interface HeldLease extends Lease {
-  /** Whether this home, and no copy of it, renewed a record last. */
+  /** Whether the last renewal of a record came from this home. A copy of the home makes renewals of its own. */
   wrote(record: HostRecord): Promise<boolean>;
   /**
    * Writes the record by which this home claims the name of its host, and begins the lease. Returns it as it was written, or null
@@ -267,7 +267,7 @@ function fenced(token: string | null): TemperFailure {
 function renewedByCopy(host: string, { renewedAt }: HostRecord): TemperFailure {
   return new TemperFailure(
     'InvalidInput',
-    `a copy of this home renewed the record of host ${host} at ${renewedAt}, so two machines act as one host; stop the ` +
-      'other one, and start this one again',
+    `a copy of this home renewed the record of host ${host} at ${renewedAt}, so this home cannot renew it; ` +
+      'choose another TEMPER_HOST, or stop the machine with the copy and start this one again',
   );
 }

@@ -16,7 +16,7 @@ export interface Renewals {
    * @param last The id of the last renewal that is known to have succeeded.
    */
   begin(last: string | undefined): Promise<string>;
-  /** Whether this home wrote the renewal of that id. Records of earlier versions of temper have none, and count as its own. */
+  /** Whether a renewal came from this home. One that an earlier version of temper made has no id, and counts as its own. */
   isOwn(id: string | undefined, last: string | undefined): Promise<boolean>;
 }
 
