@@ -122,8 +122,8 @@ function laneOf(needs: readonly string[]): 'large' | 'alone' | 'others' {
 
 /**
  * Puts the processes in the order of their starts: whole stacks, which keep the cores busy, spread evenly among files that mostly
- * wait. Processes of several files take minutes, so that none of them starts among the last. The files that need nothing come at
- * the end, since their processes take seconds.
+ * wait. Processes of several files take minutes, so that none of them starts among the last. The files that need nothing, which
+ * take seconds and never wait, come instead: some of them among the last of the others, and the rest at the end.
  */
 function spread(files: readonly FileWithNeeds[]): string[][] {
   const {
@@ -135,12 +135,12 @@ function spread(files: readonly FileWithNeeds[]): string[][] {
   } = Object.groupBy(files, ({ needs }) => kindOf(needs));
   const placed = [
     ...placesOf(apart(stacks)),
-    ...placesOf(shared(small, filesPerProcess), 0.7),
-    ...placesOf(shared(docker, dockerFilesPerProcess), 0.7),
+    ...placesOf(shared(small, filesPerProcess), 0, 0.7),
+    ...placesOf(shared(docker, dockerFilesPerProcess), 0, 0.7),
     ...placesOf(apart(waiting)),
+    ...placesOf(shared(plain, plainFilesPerProcess), 0.7, 1.2),
   ];
-  placed.sort((one, other) => one.place - other.place);
-  return [...placed.map(({ process }) => process), ...shared(plain, plainFilesPerProcess)];
+  return placed.sort((one, other) => one.place - other.place).map(({ process }) => process);
 }
 
 /** The number of files that share a process. Each process takes about a second of CPU time to load the product and the SDK. */
@@ -161,9 +161,9 @@ function kindOf(needs: readonly string[]): 'plain' | 'stacks' | 'small' | 'docke
   return others.every((need) => need === 'docker') ? 'docker' : 'waiting';
 }
 
-/** Spreads the processes evenly from 0 to `last`. */
-const placesOf = (processes: readonly string[][], last = 1) =>
-  processes.map((process, index) => ({ process, place: (last * (index + 0.5)) / processes.length }));
+/** Spreads the processes evenly between two places. */
+const placesOf = (processes: readonly string[][], first = 0, last = 1) =>
+  processes.map((process, index) => ({ process, place: first + ((last - first) * (index + 0.5)) / processes.length }));
 
 function sum(one: PhaseCounts, other: PhaseCounts): PhaseCounts {
   return {
