@@ -122,7 +122,7 @@ function laneOf(needs: readonly string[]): 'large' | 'alone' | 'others' {
 
 /**
  * Puts the processes in the order of their starts: whole stacks, which keep the cores busy, spread evenly among files that mostly
- * wait. Processes of several files take minutes, so that none of them starts among the last. The files that need nothing, which
+ * wait. Processes of several files take minutes, so that none of them starts in the second half. The files that need nothing, which
  * take seconds and never wait, come instead: some of them among the last of the others, and the rest at the end.
  */
 function spread(files: readonly FileWithNeeds[]): string[][] {
@@ -135,8 +135,8 @@ function spread(files: readonly FileWithNeeds[]): string[][] {
   } = Object.groupBy(files, ({ needs }) => kindOf(needs));
   const placed = [
     ...placesOf(apart(stacks)),
-    ...placesOf(shared(small, filesPerProcess), 0, 0.7),
-    ...placesOf(shared(docker, dockerFilesPerProcess), 0, 0.7),
+    ...placesOf(shared(small, filesPerProcess), 0, 0.5),
+    ...placesOf(shared(docker, dockerFilesPerProcess), 0, 0.5),
     ...placesOf(apart(waiting)),
     ...placesOf(shared(plain, plainFilesPerProcess), 0.7, 1.2),
   ];

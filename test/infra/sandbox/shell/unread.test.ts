@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { NotStarted } from '../../../../infra/sandbox/failure.ts';
 import type { StoredSpec } from '../../../../infra/sandbox/labels.ts';
 import type { Account, PutFiles } from '../../../../infra/sandbox/sandbox.ts';
@@ -11,7 +11,9 @@ import { countOomKills } from '../../../../infra/sandbox/shell/scripts.ts';
 import type { Script, Shell } from '../../../../infra/sandbox/shell/shell.ts';
 import { untilStarted } from '../../../../infra/sandbox/shell/until-started.ts';
 
-const signal = new AbortController().signal;
+const over = new AbortController();
+const { signal } = over;
+after(() => over.abort());
 
 interface Ends {
   /** The exit codes of the scripts that read, in order. */
@@ -23,6 +25,8 @@ interface Ends {
 
 /** Every try of a script that is killed. */
 const always = [137, 137, 137];
+/** The tries of a test are seconds apart, so the tests wait at the same time. */
+const together = { concurrency: true };
 
 /** Works in a sandbox whose scripts end as a test says. */
 function workIn({ exitCodes, oomKills = 0, root }: Ends) {
@@ -50,6 +54,8 @@ function workIn({ exitCodes, oomKills = 0, root }: Ends) {
     },
   } as unknown as Shell;
   const started = Promise.withResolvers<undefined>();
+  // The recorder of a command that was not started would wait for it, and keep this process for half a minute.
+  signal.addEventListener('abort', () => started.resolve(undefined));
   const spec = { pids: 10, diskMb: 10, workdir: '/work' } as StoredSpec;
   const processes = createProcesses(shell, spec, createReports().of('one'));
   const files = (owner: Account): PutFiles => ({ tree: new Map(), at: '/tests', owner });
@@ -66,7 +72,7 @@ function workIn({ exitCodes, oomKills = 0, root }: Ends) {
 }
 
 for (const what of ['file', 'log'] as const) {
-  describe(`a ${what} of a sandbox whose reader`, () => {
+  describe(`a ${what} of a sandbox whose reader`, together, () => {
     it('was killed is unread, and not missing', async () => {
       await assert.rejects(workIn({ exitCodes: always })[what](), { type: 'SandboxUnavailable' });
     });
@@ -87,20 +93,23 @@ for (const what of ['file', 'log'] as const) {
   });
 }
 
-for (const what of ['file', 'log', 'status'] as const) {
-  it(`a reader of a ${what} that was killed is tried again before anything is blamed for it`, async () => {
+describe('a reader that was killed', together, () => {
+  for (const what of ['file', 'log', 'status'] as const) {
     for (const root of [undefined, true] as const) {
-      await workIn({ exitCodes: always.slice(1), oomKills: 1, ...(root && { root }) })[what]();
+      const agent = root ? ', with an agent that is root' : '';
+      it(`is tried again before anything is blamed for it (${what}${agent})`, async () => {
+        await workIn({ exitCodes: always.slice(1), oomKills: 1, ...(root && { root }) })[what]();
+      });
     }
-  });
-}
+  }
 
-it('a file that only the agent may read is missing if the agent kills its reader each time', async () => {
-  await assert.rejects(workIn({ exitCodes: [94, ...always] }).file(), { reason: 'missing' });
-  await workIn({ exitCodes: [94, 137] }).file();
+  it('leaves a file that only the agent may read missing if the agent kills it each time', async () => {
+    await assert.rejects(workIn({ exitCodes: [94, ...always] }).file(), { reason: 'missing' });
+    await workIn({ exitCodes: [94, 137] }).file();
+  });
 });
 
-describe('files whose unpacking', () => {
+describe('files whose unpacking', together, () => {
   /** The code of each try that is killed: a detached command has one of its own. */
   const tries = { put: always, start: [97, 97, 97] } as const;
 
@@ -133,7 +142,7 @@ describe('files whose unpacking', () => {
   });
 });
 
-describe('a command', () => {
+describe('a command', together, () => {
   const busy = new NotStarted('SandboxUnavailable', 'the machine is busy');
   const full = new NotStarted('SandboxLost', 'the sandbox is full', { loss: 'out-of-memory' });
   const startAfter = (...failures: readonly Error[]) => {
