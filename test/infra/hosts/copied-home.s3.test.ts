@@ -5,7 +5,7 @@ import { describe, it } from 'node:test';
 import { drainHost } from '../../../infra/hosts/orders.ts';
 import type { Hosts } from '../../../infra/store/hosts.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
-import { hostFacts, hostOn, openHostStores } from '../../helpers/hosts.ts';
+import { hostFacts, hostOn, longLeaseMs, openHostStores } from '../../helpers/hosts.ts';
 
 const { root, kinds } = await openHostStores();
 
@@ -45,7 +45,7 @@ for (const [kind, open] of Object.entries(kinds)) {
       await first.claim();
       const copy = await first.copy();
       await first.lease.renew(0, hostFacts);
-      assert.equal(await copy.claim(), 2);
+      assert.equal(await copy.claim({ leaseMs: longLeaseMs }), 2);
       await first.lease.renew(0, hostFacts);
       assert.deepEqual(first.lease.now(), { state: 'fenced', token: 'one/1' });
       assert.deepEqual(copy.lease.now(), { state: 'valid', token: 'one/2' });
