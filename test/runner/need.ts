@@ -18,8 +18,8 @@ export type Availability = { readonly usable: true } | { readonly usable: false;
 /**
  * The words that a test file's name may hold. `temporal`, `sandbox` and `process` are always available, and are named
  * since they cost seconds: such tests stay out of `npm run test:fast`. A file with `process` has a process of its own.
- * `alone` needs the machine: no other file runs beside. Files with `kubernetes`, `machines` or `compose` run one by one
- * beside the others. `reference` and `deploy` are suites with commands of their own.
+ * `alone` needs the machine: no other file runs beside. Files with `kubernetes`, `machines` or `compose`, or with both `docker`
+ * and `process`, run one by one beside the others. `reference` and `deploy` are suites with commands of their own.
  */
 export const needWords = [
   'temporal',

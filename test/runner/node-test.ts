@@ -113,10 +113,14 @@ const apart = (files: readonly FileWithNeeds[]): string[][] => files.map(({ file
 const distribute = (files: readonly FileWithNeeds[], processes: number): string[][] =>
   Object.values(Object.groupBy(apart(files), (_, index) => index % processes)).map((some = []) => some.flat());
 
-const largeNeeds: readonly string[] = ['kubernetes', 'machines', 'compose', 'postgres'];
+const largeNeeds: readonly string[] = ['kubernetes', 'machines', 'compose'];
+
+/** Whole stacks with containers are large, too: they take minutes, in which they mostly wait. */
+const isLarge = (needs: readonly string[]): boolean =>
+  needs.some((need) => largeNeeds.includes(need)) || (needs.includes('docker') && needs.includes('process'));
 
 function laneOf(needs: readonly string[]): 'large' | 'alone' | 'others' {
-  if (needs.some((need) => largeNeeds.includes(need))) return 'large';
+  if (isLarge(needs)) return 'large';
   return needs.includes('alone') ? 'alone' : 'others';
 }
 
