@@ -50,18 +50,28 @@ export interface KeySource {
 
 /**
  * Reads the keys of this host, and creates the first one of a stack. Refuses a host that has none of the stack's keys. A new
- * key beside a known one becomes a key of the stack.
+ * key beside a known one becomes a key of the stack. Returns the keys as they hold for this stack alone.
  */
 export async function openStackKeys({ paths, stackKeys }: KeySource, objects: Objects): Promise<StackKeys> {
   const keys = stackKeys === null ? await keysOfHome(paths.stackKey, objects) : await stackKeys();
   const own = keys.map(fingerprint);
-  await changeIdentity(objects, (found) => {
+  const { id } = await changeIdentity(objects, (found) => {
     if (found === null) throw new Error(`${objects.location} lost its ${identityKey}; restore it from a backup`);
     const known = found.keys ?? own;
     if (!own.some((one) => known.includes(one))) throw new Error(strangeKey(found, objects));
     return { ...found, keys: [...new Set([...own.slice(0, 1), ...known])] };
   });
-  return keys;
+  return boundTo(id, keys);
+}
+
+/**
+ * Binds keys to a stack, so that no secret of another stack that was given the same key opens a session here. The keys themselves
+ * come last: agents that 0.4.0 started, and that are still at work, have secrets that are derived from them.
+ */
+function boundTo(id: string, keys: StackKeys): StackKeys {
+  const [first, ...others] = keys;
+  const bind = (key: Buffer): Buffer => createHmac('sha256', key).update('key of stack ').update(id).digest();
+  return [bind(first), ...others.map(bind), ...keys];
 }
 
 /**

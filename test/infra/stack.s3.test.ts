@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { createSecretCheck, secretOf } from '../../infra/gateway/secret.ts';
 import { pathsBelow } from '../../infra/paths.ts';
 import { readConfig } from '../../infra/settings/config.ts';
 import { copyKeyFingerprints, openStackId, openStackKeys, parseKeys } from '../../infra/stack.ts';
@@ -60,9 +61,24 @@ describe('the hosts of a stack', () => {
     await writeFile(paths.stackKey, one, { mode: 0o600 });
     for (const objects of [createDirectory(join(paths.stackFile, '..')), newStack()]) {
       assert.equal(await openStackId(paths, objects), id);
-      const [key] = await openStackKeys({ paths, stackKeys: null }, objects);
-      assert.equal(key.toString('hex'), one);
+      const keys = await openStackKeys({ paths, stackKeys: null }, objects);
+      // An agent that 0.4.0 started may still be at work.
+      const older = secretOf(Buffer.from(one, 'hex'), 'kept.1');
+      assert.equal(createSecretCheck(keys)(older), 'kept.1');
+      assert.notEqual(secretOf(keys[0], 'kept.1'), older);
     }
+  });
+
+  it('accept no secret of another stack that was given the same key', async () => {
+    const open = async () => {
+      const [paths, objects] = [await newHome(), newStack()];
+      await openStackId(paths, objects);
+      return await openStackKeys({ paths, stackKeys: keysFrom(one) }, objects);
+    };
+    const [ours, theirs] = [await open(), await open()];
+    const secret = secretOf(theirs[0], 'run/group-1/rollout-1.1');
+    assert.equal(createSecretCheck(theirs)(secret), 'run/group-1/rollout-1.1');
+    assert.equal(createSecretCheck(ours)(secret), null);
   });
 
   it('share a key, which the first one creates and no other can guess', async () => {
@@ -87,14 +103,14 @@ describe('the hosts of a stack', () => {
     const paths = await newHome();
     await openStackId(paths, objects);
     const open = (text: string) => openStackKeys({ paths, stackKeys: keysFrom(text) }, objects);
-    await open(one);
+    const [older] = await open(one);
     await assert.rejects(open(two), /has no key of stack/);
-    assert.deepEqual(
-      (await open(`${two},${one}`)).map((key) => key.toString('hex')),
-      [two, one],
-    );
+    const both = await open(`${two},${one}`);
+    assert.equal(createSecretCheck(both)(secretOf(older, 'kept.1')), 'kept.1');
     await open(one);
-    await open(two);
+    const alone = await open(two);
+    assert.equal(createSecretCheck(alone)(secretOf(both[0], 'later.1')), 'later.1');
+    assert.equal(createSecretCheck(alone)(secretOf(older, 'kept.1')), null);
     await assert.rejects(open(three), /has no key of stack/);
   });
 
