@@ -7,7 +7,7 @@ import { loadOwnAgents } from '../infra/agents/own-agents.ts';
 import { createRuntime, runtimeTarget } from '../infra/agents/runtime.ts';
 import { createPublicNetwork } from '../infra/egress/network.ts';
 import { createEgressPlaces } from '../infra/egress/places.ts';
-import { secretOf } from '../infra/gateway/secret.ts';
+import { secretsOf } from '../infra/gateway/secret.ts';
 import { createVerdictCache } from '../infra/grading/verdict-cache.ts';
 import type { Lease } from '../infra/hosts/lease.ts';
 import { createOffers } from '../infra/hosts/offers.ts';
@@ -51,7 +51,7 @@ export async function openHost(
   lease: Pick<Lease, 'now' | 'valid'>,
   limits?: LimitReport,
 ): Promise<Host> {
-  const [key] = await openStackKeys(config, objects);
+  const stackKeys = await openStackKeys(config, objects);
   const agents = createAgents({ cacheDir: config.cacheDir, own: await loadOwnAgents(config.agents) });
   const runtime = createRuntime({ cacheDir: config.cacheDir });
   const network = {
@@ -107,7 +107,7 @@ export async function openHost(
     network,
     holdMs: config.hostHoldMs,
     snapshotBytes: config.snapshotMb * 2 ** 20,
-    secretOf: (session) => secretOf(key, session),
+    secretsOf: (session) => secretsOf(stackKeys, session),
     pathOf: (kind) => (kind === 'local' ? localPath : null),
     evaluationMounts: async (kind) => (kind === 'local' ? [await runtime.prepare()] : []),
   };

@@ -1,6 +1,6 @@
 import { flagSolutionHosts } from '../../infra/egress/solution-hosts.ts';
 import { referenceAnswer } from '../../infra/grading/answer.ts';
-import { readLog, withoutSecret } from '../../infra/sandbox/process-log.ts';
+import { readLog, withoutSecrets } from '../../infra/sandbox/process-log.ts';
 import type { ProcessStatus, Sandbox } from '../../infra/sandbox/sandbox.ts';
 import { firstOfEach } from '../../workflows/algorithms/flags.ts';
 import type { BlobRef } from '../../workflows/contracts/blob.ts';
@@ -49,7 +49,7 @@ export async function endedItself(host: Host): Promise<AgentEnd> {
 async function whatWasSaid(host: Host, { epoch, start }: AwaitAgent, sandbox: Sandbox, lines: readonly string[]) {
   const log = await readLog(sandbox, agentKeyOf(start?.task.step));
   const more = Buffer.from(lines.map((line) => `\n${line}\n`).join(''));
-  return withoutSecret(Buffer.concat([log, more]), host.secretOf(sessionId(epoch)));
+  return withoutSecrets(Buffer.concat([log, more]), host.secretsOf(sessionId(epoch)));
 }
 
 /** Returns the answer of the reference solution, for an agent that applies it, which calls no tools. */

@@ -2,7 +2,7 @@ import type { Agent } from '../../infra/agents/agent.ts';
 import { awaitHealthy } from '../../infra/grading/workspace/health-check.ts';
 import type { HarborTask } from '../../infra/harbor/harbor-task.ts';
 import { FileRefused, wasEndedInside } from '../../infra/sandbox/failure.ts';
-import { readLog, withoutSecret } from '../../infra/sandbox/process-log.ts';
+import { readLog, withoutSecrets } from '../../infra/sandbox/process-log.ts';
 import type { ProcessStatus, PutFiles, Sandbox } from '../../infra/sandbox/sandbox.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
@@ -19,8 +19,8 @@ interface StepToBegin {
   readonly spec: Pick<Agent, 'needsSolution'>;
   /** PATH of commands; null keeps the sandbox's own. */
   readonly path: string | null;
-  /** The secret of the rollout's session, which no message may show. */
-  readonly secret: string;
+  /** The secrets of the rollout's session, which no message may show. */
+  readonly secrets: readonly string[];
 }
 
 /**
@@ -55,7 +55,7 @@ function doneBefore(error: unknown): string | null {
 
 async function setUp(
   sandbox: Sandbox,
-  { task, files, spec, path, secret }: StepToBegin,
+  { task, files, spec, path, secrets }: StepToBegin,
   signal: AbortSignal,
 ): Promise<void> {
   const { begin, env, solution } = files;
@@ -76,21 +76,21 @@ async function setUp(
   if (status.state === 'unknown' || status.state === 'absent') {
     throw new TemperFailure('AgentStateUnknown', `whether the set-up of ${key} ran in ${sandbox.name} is unknown`);
   }
-  if (status.state === 'running' || status.exitCode !== 0) throw await setupFailed(sandbox, { key, status, secret });
+  if (status.state === 'running' || status.exitCode !== 0) throw await setupFailed(sandbox, { key, status, secrets });
   if (begin.healthCheck !== null) await awaitHealthy(sandbox, begin.healthCheck, { workdir, env, deadlineMs }, signal);
 }
 
 interface FailedSetup {
   readonly key: string;
   readonly status: Extract<ProcessStatus, { state: 'running' | 'exited' }>;
-  readonly secret: string;
+  readonly secrets: readonly string[];
 }
 
-async function setupFailed(sandbox: Sandbox, { key, status, secret }: FailedSetup): Promise<TemperFailure> {
+async function setupFailed(sandbox: Sandbox, { key, status, secrets }: FailedSetup): Promise<TemperFailure> {
   // The log of a running process is complete only once its end is recorded.
   await sandbox.killProcesses('agent');
   if (status.state === 'running') await sandbox.kill(key);
-  const said = withoutSecret(await readLog(sandbox, key), secret)
+  const said = withoutSecrets(await readLog(sandbox, key), secrets)
     .toString('utf8')
     .trim()
     .slice(-shownCharacters);

@@ -11,11 +11,11 @@ import { attachAgentSandbox, type Host } from './host.ts';
 import { agentCommand } from './start-agent.ts';
 
 /**
- * Stores all that an agent changed in its sandbox, without the files that it was started with and the secret of its session; or the
+ * Stores all that an agent changed in its sandbox, without the files that it was started with and the secrets of its session; or the
  * artifacts alone, for tests that get these.
  */
 export async function captureSnapshot(host: Host, input: CaptureSnapshot, signal: AbortSignal): Promise<Snapshot> {
-  const secret = host.secretOf(sessionId(input.epoch));
+  const secrets = host.secretsOf(sessionId(input.epoch));
   const { gradedIn, artifacts: paths } = await host.tasks.open(input.task);
   const { files } = await agentCommand(host, input);
   const home = homeOf('agent', { root: input.task.user === 'root' });
@@ -26,8 +26,8 @@ export async function captureSnapshot(host: Host, input: CaptureSnapshot, signal
     const sandbox = await attachAgentSandbox(host, input);
     return await blamingBrokenPrograms(sandbox, () =>
       gradedIn === 'artifacts'
-        ? keepArtifacts(sandbox, host.store, { paths, secret, attempt }, signal)
-        : keepSnapshot(sandbox, host.store, { secret, leftOut, mostBytes }, signal),
+        ? keepArtifacts(sandbox, host.store, { paths, secrets, attempt }, signal)
+        : keepSnapshot(sandbox, host.store, { secrets, leftOut, mostBytes }, signal),
     );
   } catch (error) {
     if (wasEndedInside(error)) return { kind: input.kind, parts: [], entries: 0, bytes: 0 };

@@ -28,8 +28,8 @@ export function createEvaluationInPlace(host: Host): Pick<HostActivities, 'evalu
       joinAtBoundary(async (signal, report) => {
         const { attempt: number } = Context.current().info;
         const sandbox = await attachAgentSandbox(host, input);
-        const secret = host.secretOf(sessionId(input.epoch));
-        return evaluateInPlace(evaluating, input, { sandbox, secret, number, report }, signal);
+        const secrets = host.secretsOf(sessionId(input.epoch));
+        return evaluateInPlace(evaluating, input, { sandbox, secrets, number, report }, signal);
       }),
   };
 }

@@ -67,8 +67,11 @@ export interface Host {
   readonly holdMs: number;
   /** The limit of all files that an agent changed, for tests that get them. */
   readonly snapshotBytes: number;
-  /** Derives the secret of a gateway session here, so that it never travels. */
-  secretOf(session: string): string;
+  /**
+   * Derives the secrets of a gateway session here, so that none of them travels. Agents are started with the first; one that was
+   * started before a change of the stack's key has another.
+   */
+  secretsOf(session: string): readonly [string, ...string[]];
   /** Runtimes that the tests need and the image lacks. */
   evaluationMounts(kind: SandboxKind): Promise<readonly SandboxMount[]>;
   /** PATH for commands in a sandbox of this kind; null keeps the sandbox's own. */

@@ -41,7 +41,7 @@ export async function startAgent(host: Host, input: StartAgent & Pick<AgentSandb
   if (program === undefined) throw new TemperFailure('UnknownAgent', `agent ${spec.name} has an empty command`);
   const path = host.pathOf(input.kind);
   if (task.step !== undefined) {
-    const step = { task, key, files: opened, spec, path, secret: host.secretOf(sessionId(input.epoch)) };
+    const step = { task, key, files: opened, spec, path, secrets: host.secretsOf(sessionId(input.epoch)) };
     await inStep(() => beginStep(sandbox, step, signal));
   }
   const { channel } = sandbox.labels;
@@ -74,7 +74,7 @@ export async function agentCommand(host: Host, input: Omit<StartAgent, 'kind'>):
     instruction,
     workdir: task.workdir,
     baseUrl: spec.usesModel ? gatewayUrl(task) : null,
-    secret: spec.usesModel ? host.secretOf(sessionId(epoch)) : null,
+    secret: spec.usesModel ? host.secretsOf(sessionId(epoch))[0] : null,
     maxTurns,
     contextLength,
     hostTools,

@@ -15,6 +15,14 @@ export function secretOf(stackKey: Uint8Array, session: string): string {
   return `${session}~${macOf(stackKey, session).toString('base64url')}`;
 }
 
+/** Derives the secrets of one session from all keys: the one that agents are started with, and those of agents that run already. */
+export function secretsOf(
+  [first, ...others]: readonly [Uint8Array, ...Uint8Array[]],
+  session: string,
+): readonly [string, ...string[]] {
+  return [secretOf(first, session), ...others.map((key) => secretOf(key, session))];
+}
+
 /**
  * Creates the function that returns the session that a secret opens; null for a forged secret. A secret is derived from any of
  * the keys. The comparison takes constant time. The codes of recent sessions are kept, since each of their requests presents

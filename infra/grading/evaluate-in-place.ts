@@ -19,8 +19,8 @@ import { unreachedHosts } from './tests/unreached.ts';
 
 export interface TryInPlace extends EvaluationTry {
   readonly sandbox: Sandbox;
-  /** The secret of the agent's session, which no log may show. */
-  readonly secret: string;
+  /** The secrets of the agent's session, which no log may show. */
+  readonly secrets: readonly string[];
 }
 
 /**
@@ -30,7 +30,7 @@ export interface TryInPlace extends EvaluationTry {
 export async function evaluateInPlace(
   host: EvaluationHost,
   input: EvaluationInPlace,
-  { sandbox, secret, number, report }: TryInPlace,
+  { sandbox, secrets, number, report }: TryInPlace,
   signal: AbortSignal,
 ): Promise<Verdict> {
   const { task, diff, timeoutMs, kind } = input;
@@ -45,7 +45,7 @@ export async function evaluateInPlace(
   const path = host.pathOf(kind);
   const commands = network?.commands;
   const tests = { timeoutMs, path, network: commands };
-  const judged = { task: files, diff, workdir, diskMb, subject, secret, attempt: number, ...tests };
+  const judged = { task: files, diff, workdir, diskMb, subject, secrets, attempt: number, ...tests };
   const limitMs = timeoutMs + preparationMs;
   const late = new TemperFailure(
     'EvaluationTimedOut',

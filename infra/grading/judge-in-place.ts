@@ -1,5 +1,5 @@
 import { wasEndedInside } from '../sandbox/failure.ts';
-import { withoutSecret } from '../sandbox/process-log.ts';
+import { withoutSecrets } from '../sandbox/process-log.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import type { Store } from '../store/store.ts';
 import { flagPrograms } from './flags/beyond-diff.ts';
@@ -9,8 +9,8 @@ import { ownModules, restoreProtected } from './protection/restore-protected.ts'
 import { testsKey } from './tests/test-process.ts';
 
 export interface WorkToJudge extends DiffToJudge {
-  /** The secret of the agent's session, which no log may show. */
-  readonly secret: string;
+  /** The secrets of the agent's session, which no log may show. */
+  readonly secrets: readonly string[];
 }
 
 /**
@@ -23,7 +23,7 @@ export async function judgeInPlace(
   input: WorkToJudge,
   signal: AbortSignal,
 ): Promise<Judged> {
-  const { task, diff, workdir, timeoutMs, path, network, subject, secret, attempt } = input;
+  const { task, diff, workdir, timeoutMs, path, network, subject, secrets, attempt } = input;
   const patch = await store.get(diff.patch.digest);
   const protection = { ...task.protection, ownModules: ownModules(patch) };
   const toJudge = { patch, protection, subject };
@@ -42,7 +42,7 @@ export async function judgeInPlace(
   const { usedMb: diskBeforeMb } = await sandbox.diskUsage();
   const run = await runTests(sandbox, task, { workdir, timeoutMs, attempt, diskBeforeMb, path, network }, signal);
   const exposure = run.exposure === undefined ? {} : ({ exposure: 'same-sandbox' } as const);
-  const told = { ...run, log: withoutSecret(run.log, secret), ...exposure };
+  const told = { ...run, log: withoutSecrets(run.log, secrets), ...exposure };
   return judgeRun(store, told, { ...toJudge, beyond }, { restored });
 }
 

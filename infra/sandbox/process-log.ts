@@ -35,7 +35,10 @@ export function cutMiddle(log: Buffer): Buffer {
   return Buffer.concat([log.subarray(0, headBytes), gap, log.subarray(log.length - tailBytes)]);
 }
 
-/** Removes a secret that processes may have printed. Latin-1 keeps every byte. */
-export function withoutSecret(log: Buffer, secret: string): Buffer {
-  return log.includes(secret) ? Buffer.from(log.toString('latin1').replaceAll(secret, '(secret)'), 'latin1') : log;
+/** Removes secrets that processes may have printed. Latin-1 keeps every byte. */
+export function withoutSecrets(log: Buffer, secrets: readonly string[]): Buffer {
+  const shown = secrets.filter((secret) => log.includes(secret));
+  if (shown.length === 0) return log;
+  const text = shown.reduce((left, secret) => left.replaceAll(secret, '(secret)'), log.toString('latin1'));
+  return Buffer.from(text, 'latin1');
 }

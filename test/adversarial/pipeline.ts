@@ -76,7 +76,7 @@ export const testsMayEnd = '/tmp/tests-may-end';
 export const secret = 'a-secret-of-a-session';
 const agentTimeoutMs = 300_000;
 const testTimeoutMs = 120_000;
-const toKeep = { secret, leftOut: [], mostBytes: 2 ** 26 } as const;
+const toKeep = { secrets: [secret], leftOut: [], mostBytes: 2 ** 26 } as const;
 /** The attempts of a stage of a rollout. */
 const stageAttempts = 12;
 const size = { cpus: 1, memoryMb: 512, diskMb: 256, pids: 128 } as const;
@@ -218,11 +218,11 @@ export async function createPipeline(kind: SandboxKind, open = providers[kind]):
           path,
           subject: 'none',
           attempt: 1,
-          secret,
+          secrets: [secret],
         };
         if (again) await leaveRunning(sandbox, (ending) => judgeInPlace(sandbox, store, work, ending));
         const request = { ...(await requestOf(task, diff, agent)), kind };
-        const evaluation = () => evaluateInPlace(host, request, { ...first, sandbox, secret }, signal);
+        const evaluation = () => evaluateInPlace(host, request, { ...first, sandbox, secrets: [secret] }, signal);
         return describe(diff, await asStage(evaluation));
       }),
     async runSnapshot(task, agent) {

@@ -33,8 +33,8 @@ tar -c -f - "$@" || true
 export interface ArtifactOptions {
   /** Absolute paths. */
   readonly paths: readonly string[];
-  /** The secret of the agent's session, of which nothing is kept. */
-  readonly secret: string;
+  /** The secrets of the agent's session, of which nothing is kept. */
+  readonly secrets: readonly string[];
   /** The number of the activity attempt, from 1. */
   readonly attempt: number;
 }
@@ -46,7 +46,7 @@ export interface ArtifactOptions {
 export async function keepArtifacts(
   sandbox: Sandbox,
   store: Store,
-  { paths, secret, attempt }: ArtifactOptions,
+  { paths, secrets, attempt }: ArtifactOptions,
   signal: AbortSignal,
 ): Promise<Snapshot> {
   const { kind } = sandbox;
@@ -68,7 +68,7 @@ export async function keepArtifacts(
   }
   requireSuccess(packed, 'packing the artifacts with tar');
   const entries = () => entriesOf(packed.stdout);
-  const options = { secret, mostBytes: mostArtifactBytes };
+  const options = { secrets, mostBytes: mostArtifactBytes };
   return keepChanges({ kind, read: { listings: [], added: paths, entries } }, store, options, signal);
 }
 

@@ -15,8 +15,8 @@ import { createScrubber, type Scrubber } from './scrub.ts';
 const partBytes = 32 * 2 ** 20;
 
 export interface SnapshotOptions {
-  /** The secret of the agent's session, of which nothing is kept. */
-  readonly secret: string;
+  /** The secrets of the agent's session, of which nothing is kept. */
+  readonly secrets: readonly string[];
   /** Paths that are left out, because temper put them there for the agent. */
   readonly leftOut: readonly string[];
   /** The limit of the changed files together. */
@@ -30,14 +30,14 @@ class TooLarge extends Error {}
 export async function keepSnapshot(
   sandbox: Sandbox,
   store: Store,
-  { secret, leftOut, mostBytes }: SnapshotOptions,
+  { secrets, leftOut, mostBytes }: SnapshotOptions,
   signal: AbortSignal,
 ): Promise<Snapshot> {
   const { kind, changes } = sandbox;
   if (changes === undefined) throw new Error(`expected sandboxes whose changes can be carried, got ${kind}`);
   const closed = await readClosedModes(sandbox, signal);
   const read = await changes.read(leftOut, signal);
-  return keepChanges({ kind, read: withClosedModes(read, closed) }, store, { secret, mostBytes }, signal);
+  return keepChanges({ kind, read: withClosedModes(read, closed) }, store, { secrets, mostBytes }, signal);
 }
 
 /** Gives files that the capture of the diff has opened the modes that the agent gave them. One whose mode differs since then keeps it. */
@@ -67,14 +67,14 @@ interface Read {
 export async function keepChanges(
   { kind, read }: Read,
   store: Store,
-  { secret, mostBytes }: Omit<SnapshotOptions, 'leftOut'>,
+  { secrets, mostBytes }: Omit<SnapshotOptions, 'leftOut'>,
   signal: AbortSignal,
 ): Promise<Snapshot> {
   if (read.tooMany) return { kind, parts: [], entries: mostCarriedFiles, bytes: 0, above: mostBytes };
   const counted = { entries: 0, bytes: 0 };
   const parts: string[] = [];
   const tar = pack();
-  const filling = fill(tar, read, { scrubber: createScrubber(secret), counted, mostBytes }).catch((error: unknown) => {
+  const filling = fill(tar, read, { scrubber: createScrubber(secrets), counted, mostBytes }).catch((error: unknown) => {
     tar.destroy(error instanceof Error ? error : new Error(String(error)));
     throw error;
   });

@@ -1,4 +1,4 @@
-/** Removes a secret from bytes on their way, without changing their number. */
+/** Removes secrets from bytes on their way, without changing their number. */
 export interface Scrubber {
   content(bytes: AsyncIterable<Uint8Array>): AsyncIterable<Buffer>;
   text(text: string): string;
@@ -8,11 +8,13 @@ export interface Scrubber {
 const filler = '0'.charCodeAt(0);
 
 /**
- * Creates a scrubber for the secret of a session, as it is and as base64 or hexadecimal digits have it. The part before its last
- * `~` is the session's id, which is no secret.
+ * Creates a scrubber for the secrets of a session, as they are and as base64 or hexadecimal digits have them. The part before the
+ * last `~` of each is the session's id, which is no secret.
  */
-export function createScrubber(secret: string): Scrubber {
-  const patterns = formsOf(secret.slice(secret.lastIndexOf('~') + 1)).filter((form) => form.length > 0);
+export function createScrubber(secrets: readonly string[]): Scrubber {
+  const patterns = secrets
+    .flatMap((secret) => formsOf(secret.slice(secret.lastIndexOf('~') + 1)))
+    .filter((form) => form.length > 0);
   const held = Math.max(0, ...patterns.map(({ length }) => length - 1));
   return {
     async *content(bytes) {

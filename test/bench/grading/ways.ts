@@ -29,7 +29,7 @@ export interface WaysBench {
 
 /** A task of the generator, whose tests are short and write a reward. */
 const address = 'generated:test/1/0';
-const secret = 'a~secret';
+const secrets = ['a~secret'];
 const mostBytes = 2 ** 32;
 
 /** Measures each way on the same work, by turns and one at a time. */
@@ -64,7 +64,7 @@ async function grade(
   const beganAtMs = performance.now();
   const diff = await captureDiff(sandbox, store, { workdir: task.workdir, baseCommit, stalledBefore: true }, signal);
   const snapshot =
-    way === 'snapshot' ? await keepSnapshot(sandbox, store, { secret, leftOut: [], mostBytes }, signal) : undefined;
+    way === 'snapshot' ? await keepSnapshot(sandbox, store, { secrets, leftOut: [], mostBytes }, signal) : undefined;
   const capturedAtMs = performance.now();
   const epoch = { rollout: randomUUID(), epoch: 1 };
   const { kind } = provider;
@@ -72,7 +72,7 @@ async function grade(
   const tried = { number: 1, report };
   const verdict =
     way === 'same'
-      ? await evaluateInPlace(offline(host), { ...input, kind }, { ...tried, sandbox, secret }, signal)
+      ? await evaluateInPlace(offline(host), { ...input, kind }, { ...tried, sandbox, secrets }, signal)
       : await evaluate(offline(host), { ...input, ...(snapshot !== undefined && { snapshot }) }, tried, signal);
   requirePassed(way, verdict);
   return { captureMs: capturedAtMs - beganAtMs, gradeMs: performance.now() - capturedAtMs };

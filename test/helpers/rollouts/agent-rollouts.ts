@@ -103,7 +103,7 @@ export async function startAgentRollouts(
       ...(holdMs !== undefined && { holdMs }),
       network,
       ...(taskRoot !== undefined && { taskRoots: [join(home, taskRoot)] }),
-      gateway: { gatewaySockets: sockets, secretOf: (session) => secretOf(stackKey, session) },
+      gateway: { gatewaySockets: sockets, secretsOf: (session) => [secretOf(stackKey, session)] },
       sessions: createTraceActivities(gateway.control, async () => undefined),
       upstream: gateway.control.upstream,
     });

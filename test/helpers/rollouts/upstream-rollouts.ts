@@ -29,7 +29,7 @@ export async function startUpstreamRollouts(upstreams: Upstreams): Promise<Upstr
   const rollouts = await startRollouts((home) => ({
     taskRoots: [join(home, 'tasks')],
     cacheDir: cacheDirectory(process.env),
-    gateway: { gatewaySockets: sockets, secretOf: (session) => secretOf(stackKey, session) },
+    gateway: { gatewaySockets: sockets, secretsOf: (session) => [secretOf(stackKey, session)] },
     upstream: gateway.control.upstream,
     sessions: createTraceActivities(gateway.control, async () => undefined),
   }));

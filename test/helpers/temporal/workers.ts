@@ -109,7 +109,7 @@ export interface TestWorkersOptions extends Partial<Pick<Host, 'isOfferedElsewhe
   /** The activities that open and seal sessions at the gateway. Default: none. */
   readonly sessions?: SessionActivities;
   /** The gateway for agents that call the model, whose sessions `sessions` opens and seals. */
-  readonly gateway?: Pick<Host, 'gatewaySockets' | 'secretOf'>;
+  readonly gateway?: Pick<Host, 'gatewaySockets' | 'secretsOf'>;
   /** Default: sockets. */
   readonly channel?: Host['channel'];
   /** Default: a minute. */
@@ -283,7 +283,7 @@ function createTestHost({ home, provider, taskRoots, capacity, gateway, ...optio
     hasImage: options.hasImage ?? ((image) => hasImage(providers, image)),
     agent: agents.get,
     gatewaySockets: { sessions: join(home, 'sessions'), agents: join(home, 'gw') },
-    secretOf: (session) => session,
+    secretsOf: (session) => [session],
     ...gateway,
     channel: options.channel ?? 'socket',
     network: {

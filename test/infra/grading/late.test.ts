@@ -61,7 +61,7 @@ for (const [how, ended] of Object.entries(ends)) {
 
     it('is retried twice if it packs artifacts, which then count as too large; those that are too large do at once', async () => {
       const keep = (attempt: number, result: ExecResult = ended) =>
-        keepArtifacts(busy(result), {} as Store, { paths: ['/app/out'], secret: 'secret', attempt }, signal);
+        keepArtifacts(busy(result), {} as Store, { paths: ['/app/out'], secrets: ['secret'], attempt }, signal);
       for (const attempt of [1, 2]) await assert.rejects(keep(attempt), { type: 'SandboxUnavailable' });
       assert.equal((await keep(3)).above, 128 * 2 ** 20);
       assert.equal((await keep(1, { ...ended, truncated: true })).above, 128 * 2 ** 20);

@@ -5,8 +5,10 @@ import { createScrubber } from '../../../infra/grading/snapshot/scrub.ts';
 import { collect } from '../../../infra/sandbox/files.ts';
 
 const key = 'kQ3vS-0a_9xYzTfB27hLmN';
+/** The same session's code, derived from another key of the stack. */
+const earlier = 'Zt7-pQ_w2LkD4nX0eRsVbJ';
 const session = '0197-rollout.1';
-const { content, text } = createScrubber(`${session}~${key}`);
+const { content, text } = createScrubber([`${session}~${key}`, `${session}~${earlier}`]);
 /** Characters of the key that no form may show. A base64 digit has bits of two bytes, so single ones remain at the ends. */
 const window = 4;
 
@@ -41,6 +43,7 @@ describe('the scrubber of a secret', () => {
     const line = `token=${session}~${key};`;
     const expected = `token=${session}~${'0'.repeat(key.length)};`;
     assert.deepEqual([await scrub(line, 5), text(line)], [expected, expected]);
+    assert.equal(text(`a ${earlier} b`), `a ${'0'.repeat(earlier.length)} b`);
     const plain = `before ${session} after`;
     assert.equal(await scrub(plain, 3), plain);
   });

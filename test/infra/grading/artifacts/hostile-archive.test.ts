@@ -13,7 +13,7 @@ function sandboxWith(stdout: Buffer, changed: readonly string[]): Sandbox {
 }
 
 const store = { put: async () => ({ digest: 'kept' }) } as unknown as Store;
-const options = { paths: ['/app/out'], secret: 'session~secret', attempt: 1 };
+const options = { paths: ['/app/out'], secrets: ['session~secret'], attempt: 1 };
 
 it('blames the agent that replaced tar for artifacts that are no tar', async ({ signal }) => {
   for (const printed of [Buffer.alloc(1024, 'x'), Buffer.alloc(100, 'x')]) {

@@ -73,7 +73,7 @@ describe('an artifact that is a link', () => {
       const artifacts = await keepArtifacts(
         agent,
         store,
-        { paths: ['/tmp/out'], secret: 's~secret', attempt: 1 },
+        { paths: ['/tmp/out'], secrets: ['s~secret'], attempt: 1 },
         signal,
       );
       const patch = await store.put(Buffer.alloc(0), 'text/x-diff');
