@@ -116,6 +116,11 @@ export function changeIdentity(objects: Objects, change: (found: Identity | null
   });
 }
 
+/** Returns the identity of the stack that a store belongs to; null before the first process of a stack has opened it. */
+export async function identityOf(objects: Objects): Promise<Identity | null> {
+  return (await readIdentity(objects)).found;
+}
+
 async function readIdentity(objects: Objects): Promise<{ found: Identity | null; version: string | null }> {
   const stored = await objects.get(identityKey);
   if (stored === null) return { found: null, version: null };

@@ -1,6 +1,6 @@
 import { type Client, ScheduleNotFoundError } from '@temporalio/client';
 import { retentionSchedule } from '../../workflows/contracts/retention.ts';
-import { changeIdentity } from '../stack.ts';
+import { changeIdentity, identityOf } from '../stack.ts';
 import type { Objects } from '../store/objects.ts';
 import type { StorePlace } from '../store/shared-state.ts';
 
@@ -24,27 +24,53 @@ export async function requireNamespace(
   { stack, objects, client }: StackInNamespace,
   { mayMove }: { readonly mayMove: boolean },
 ): Promise<void> {
-  const { namespace } = client.options;
-  const owner = await ownerOf(client);
-  if (owner !== null && owner !== stack) {
-    throw new Error(
-      `the Temporal namespace ${namespace} belongs to stack ${owner}, and the store ${objects.location} to stack ${stack}; ` +
-        'give each stack a namespace of its own in TEMPORAL_NAMESPACE, or correct TEMPER_STORE. If the other stack is gone, run ' +
-        `\`temporal schedule delete --schedule-id ${retentionSchedule}\` in that namespace`,
-    );
-  }
-  const { namespaceInfo } = await client.workflowService.describeNamespace({ namespace });
-  const id = namespaceInfo?.id ?? '';
+  await refuseOwner({ stack, objects, client });
+  const id = await idOf(client);
   await changeIdentity(objects, (found) => {
     if (found === null) throw new Error(`${objects.location} lost its stack.json; restore it from a backup`);
     if (found.namespace === undefined || mayMove) return { ...found, namespace: id };
     if (found.namespace === id) return found;
-    throw new Error(
-      `stack ${stack} in ${objects.location} belongs to the Temporal namespace with the id ${found.namespace}, and ` +
-        `${namespace} has the id ${id}; correct TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE, or run ` +
-        '`temper doctor --register` once if the stack has moved to this namespace',
-    );
+    throw otherNamespace({ stack, objects, client }, { known: found.namespace, id });
   });
+}
+
+/**
+ * Refuses the server of another stack, for a command that reads or changes workflows together with the store: a wrong address, or
+ * another stack on the default port while this one is down. Changes nothing. A store that no process has opened belongs to none yet.
+ */
+export async function refuseOtherStack({ objects, client }: Omit<StackInNamespace, 'stack'>): Promise<void> {
+  const found = await identityOf(objects);
+  if (found === null) return;
+  const stack = { stack: found.id, objects, client };
+  await refuseOwner(stack);
+  if (found.namespace === undefined) return;
+  const id = await idOf(client);
+  if (found.namespace !== id) throw otherNamespace(stack, { known: found.namespace, id });
+}
+
+async function refuseOwner({ stack, objects, client }: StackInNamespace): Promise<void> {
+  const owner = await ownerOf(client);
+  if (owner === null || owner === stack) return;
+  throw new Error(
+    `the Temporal namespace ${client.options.namespace} belongs to stack ${owner}, and the store ${objects.location} to stack ${stack}; ` +
+      'give each stack a namespace of its own in TEMPORAL_NAMESPACE, or correct TEMPER_STORE or the home. If the other stack is gone, run ' +
+      `\`temporal schedule delete --schedule-id ${retentionSchedule}\` in that namespace`,
+  );
+}
+
+const otherNamespace = (
+  { stack, objects, client }: StackInNamespace,
+  { known, id }: { readonly known: string; readonly id: string },
+): Error =>
+  new Error(
+    `stack ${stack} in ${objects.location} belongs to the Temporal namespace with the id ${known}, and ` +
+      `${client.options.namespace} has the id ${id}; correct TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE, or run ` +
+      '`temper doctor --register` once if the stack has moved to this namespace',
+  );
+
+async function idOf({ options: { namespace }, workflowService }: Client): Promise<string> {
+  const { namespaceInfo } = await workflowService.describeNamespace({ namespace });
+  return namespaceInfo?.id ?? '';
 }
 
 /** Whether a stack follows whatever server it finds: on a laptop, the home's own, whose database may be a new one. */

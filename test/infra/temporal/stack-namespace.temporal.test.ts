@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { pathsBelow } from '../../../infra/paths.ts';
 import { openStackId } from '../../../infra/stack.ts';
 import { createDirectory } from '../../../infra/store/directory.ts';
-import { requireNamespace, type StackInNamespace } from '../../../infra/temporal/stack-namespace.ts';
+import { refuseOtherStack, requireNamespace, type StackInNamespace } from '../../../infra/temporal/stack-namespace.ts';
 import { takeNamespace } from '../../../workers/upkeep.ts';
 import { startTestServer, type TestServer } from '../../helpers/temporal/temporal.ts';
 
@@ -47,6 +47,10 @@ describe('a stack and its namespace', () => {
       requireNamespace(moved, stays),
       /or run `temper doctor --register` once if the stack has moved/,
     );
+    await refuseOtherStack(first);
+    await assert.rejects(refuseOtherStack(second), /belongs to stack .*, and the store .* to stack/);
+    await assert.rejects(refuseOtherStack(moved), /belongs to the Temporal namespace with the id/);
+    await refuseOtherStack(await newStack(there));
     await requireNamespace(moved, { mayMove: true });
     await requireNamespace(moved, stays);
     await assert.rejects(requireNamespace(first, stays), /belongs to the Temporal namespace with the id/);

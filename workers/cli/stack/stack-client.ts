@@ -5,6 +5,7 @@ import { openSharedState, type SharedState } from '../../../infra/store/shared-s
 import type { Store } from '../../../infra/store/store.ts';
 import { configuredTarget, connectClient } from '../../../infra/temporal/connection.ts';
 import { isPortFree } from '../../../infra/temporal/ports.ts';
+import { refuseOtherStack } from '../../../infra/temporal/stack-namespace.ts';
 import { temporalTarget } from '../../../infra/temporal/temporal-target.ts';
 
 /** A stack as commands see it: its workflows, its blobs and its records. */
@@ -17,7 +18,7 @@ export interface StackClient {
   close(): Promise<void>;
 }
 
-/** Connects to the stack of a config. Throws if its Temporal server does not answer. */
+/** Connects to the stack of a config. Throws if its Temporal server does not answer, or is another stack's. */
 export async function openStackClient(config: Config): Promise<StackClient> {
   if (configuredTarget(config.env) === undefined && (await isPortFree(config.temporalPort))) {
     throw new Error(
@@ -27,5 +28,11 @@ export async function openStackClient(config: Config): Promise<StackClient> {
   }
   const shared = await openSharedState(config.store);
   const { client, close } = await connectClient(temporalTarget(config));
+  try {
+    await refuseOtherStack({ objects: shared.objects, client });
+  } catch (error) {
+    await close();
+    throw error;
+  }
   return { config, client, shared, store: shared.blobs, records: shared.runs, close };
 }
