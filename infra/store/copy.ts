@@ -16,7 +16,8 @@ export interface Copied {
 /**
  * Copies all shared objects to another place, and reads each one back: a blob must have its digest on both sides, and every
  * other object the same bytes. Objects that the destination has already are compared, and not sent again, so that a copy that
- * was interrupted can be repeated. Nothing may write to the source meanwhile.
+ * was interrupted can be repeated. Refuses to replace a record that was changed in the destination later than in the source: the
+ * stack has worked there. Nothing may write to the source meanwhile.
  */
 export async function copyObjects(
   from: Objects,
@@ -63,10 +64,23 @@ async function copyOne(from: Objects, to: Objects, key: string): Promise<boolean
   }
   const before = await to.get(key);
   if (before !== null && Buffer.compare(before.bytes, source.bytes) === 0) return false;
+  if (before !== null && digest === undefined) await requireOlder(from, to, key);
   if ((await to.replace(key, source.bytes, before?.version ?? null)) === null) throw changed(to, key);
   const after = await to.get(key);
   if (after === null || Buffer.compare(after.bytes, source.bytes) !== 0) throw changed(to, key);
   return true;
+}
+
+async function requireOlder(from: Objects, to: Objects, key: string): Promise<void> {
+  const [source, destination] = await Promise.all([from.stat(key), to.stat(key)]);
+  if (source === null) throw changed(from, key);
+  if (destination === null || destination.changedAtMs <= source.changedAtMs) return;
+  const [there, here] = [destination, source].map(({ changedAtMs }) => new Date(changedAtMs).toISOString());
+  throw new TemperFailure(
+    'InvalidInput',
+    `${key} in ${to.location} was changed at ${there}, and in ${from.location} at ${here}: the stack has worked on ${to.location} ` +
+      'since the last copy, and the older state would replace the newer one; use the destination as it is, or copy to another prefix',
+  );
 }
 
 const changed = ({ location }: Objects, key: string): TemperFailure =>

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, it } from 'node:test';
+import { pathsBelow } from '../../../infra/paths.ts';
+import { tryLock } from '../../../infra/process/file-lock.ts';
 import { copyObjects } from '../../../infra/store/copy.ts';
 import { createDirectory } from '../../../infra/store/directory.ts';
 import { openBucket } from '../../../infra/store/s3/open.ts';
@@ -62,6 +64,23 @@ it('continues a copy that was interrupted', async () => {
   assert.ok(rest.sent < 26, `${rest.sent}`);
 });
 
+it('refuses to replace what the stack has changed in the destination since', async () => {
+  const { home, state } = await filledHome();
+  const place = server.place();
+  const to = openBucket(place);
+  await copyObjects(state.objects, to, quiet);
+  const copied = await openSharedState(place);
+  await copied.runs.write('run', 'step-20', { step: 'there' });
+  // The store counts in whole seconds.
+  const before = new Date(Date.now() - 5_000);
+  await utimes(join(home, 'runs/run/step-20.json'), before, before);
+  await assert.rejects(copyObjects(state.objects, to, quiet), {
+    type: 'InvalidInput',
+    message: /step-20.* was changed at .*the stack has worked on s3:.* since the last copy/,
+  });
+  assert.deepEqual(await copied.runs.read('run', 'step-20'), { step: 'there' });
+});
+
 it('refuses a blob whose bytes are not those of its digest, and repairs one in the destination', async () => {
   const { home, state, small, large } = await filledHome();
   const place = server.place();
@@ -85,6 +104,12 @@ it('is a command, which needs a bucket', async () => {
   const refused = await cliOn(home, nowhere).run('store', 'copy');
   assert.equal(refused.code, 2);
   assert.match(refused.stderr, /expected a bucket to copy to in TEMPER_STORE/);
+  const lock = await tryLock(pathsBelow(home).hostLock);
+  assert.ok('release' in lock);
+  const busy = await cliOn(home, nowhere, store).run('store', 'copy');
+  await lock.release();
+  assert.equal(busy.code, 1);
+  assert.match(busy.stderr, /a host worker runs on .*stop all processes of the stack first/);
   const other = await mkdtemp(join(root, 'other-'));
   const taken = await cliOn(other, nowhere, store).run('store', 'copy');
   assert.equal(taken.code, 1);

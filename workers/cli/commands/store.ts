@@ -16,6 +16,17 @@ export function storeCommand(): Command {
   return new Command('store').description("Moves a stack's shared state.").addCommand(copy);
 }
 
+/** Refuses a home on which a host worker runs by itself, without `temper up`. */
+async function requireNoHost(hostLock: string, home: string): Promise<void> {
+  const { tryLock } = await import('../../../infra/process/file-lock.ts');
+  const lock = await tryLock(hostLock);
+  if (!('holder' in lock)) return await lock.release();
+  const { pid } = lock.holder;
+  throw new Error(
+    `a host worker runs on ${home} (${pid === null ? 'another process' : `process ${pid}`}), which would change what is being copied; stop all processes of the stack first`,
+  );
+}
+
 async function copyStore(options: JsonOption): Promise<void> {
   const { copyKeyFingerprints, openStackId } = await import('../../../infra/stack.ts');
   const { copyObjects } = await import('../../../infra/store/copy.ts');
@@ -29,6 +40,7 @@ async function copyStore(options: JsonOption): Promise<void> {
   if (up !== null && isUp(up)) {
     throw new Error(`a stack runs on ${home}, which would change what is being copied; stop it with \`temper down\``);
   }
+  await requireNoHost(paths.hostLock, home);
   const interrupt = onInterrupt('ending after the objects that are being copied');
   try {
     const [from, to] = [await openObjects({ kind: 'directory', root: home }), await openObjects(store)];
