@@ -28,9 +28,14 @@ export function createBucket(options: Bucket): Objects {
   async function removeUnused(key: string, unusedSinceMs: number): Promise<boolean> {
     if (!proved) await requireConditionalRemoval(options, { Bucket: bucket, Key: `${rootOf(options)}hosts/` });
     proved = true;
-    const found = await head(options, key);
-    if (found === null) return true;
-    return found.changedAtMs < unusedSinceMs && removeVersion(options, objectOf(options, key), found.version);
+    const object = objectOf(options, key);
+    // Each try looks again. An earlier one may have removed the object, and another process may have written it again: its version is the
+    // same then, as it follows from the bytes, but it is young.
+    return options.requests.run(`remove ${key}`, async () => {
+      const found = await headOnce(options, object);
+      if (found === null) return true;
+      return found.changedAtMs < unusedSinceMs && removeVersion(options.client, object, found.version);
+    });
   }
   return {
     location: `s3://${[bucket, ...(prefix === '' ? [] : [prefix])].join('/')}`,
@@ -80,14 +85,20 @@ function readOnce({ client }: Bucket, object: Upload): Promise<FoundObject | nul
   });
 }
 
-async function head(options: Bucket, key: string): Promise<(ObjectFacts & { readonly version: string }) | null> {
+interface Head extends ObjectFacts {
+  readonly version: string;
+}
+
+async function head(options: Bucket, key: string): Promise<Head | null> {
   const object = objectOf(options, key);
-  return options.requests.run(`look for ${key}`, () =>
-    nullIf(isMissing, async () => {
-      const { ContentLength = 0, LastModified, ETag } = await options.client.send(new HeadObjectCommand(object));
-      return { size: ContentLength, changedAtMs: LastModified?.getTime() ?? 0, version: versionOf(ETag) };
-    }),
-  );
+  return options.requests.run(`look for ${key}`, () => headOnce(options, object));
+}
+
+function headOnce({ client }: Bucket, object: Upload): Promise<Head | null> {
+  return nullIf(isMissing, async () => {
+    const { ContentLength = 0, LastModified, ETag } = await client.send(new HeadObjectCommand(object));
+    return { size: ContentLength, changedAtMs: LastModified?.getTime() ?? 0, version: versionOf(ETag) };
+  });
 }
 
 interface Write {

@@ -23,15 +23,13 @@ export async function removeAny({ client, requests }: Removal, object: Upload): 
   return true;
 }
 
-/** Removes an object if it still has that version; returns whether it is gone. */
-export async function removeVersion({ client, requests }: Removal, object: Upload, version: string): Promise<boolean> {
+/** Removes an object if it still has that version; returns whether it is gone. Makes one request. */
+export async function removeVersion(client: S3Client, object: Upload, version: string): Promise<boolean> {
   const removal = new DeleteObjectCommand({ ...object, IfMatch: version });
-  const removed = await requests.run(`remove ${object.Key}`, () =>
-    nullIf(isConflict, async () => {
-      await nullIf(isMissing, () => client.send(removal));
-      return true;
-    }),
-  );
+  const removed = await nullIf(isConflict, async () => {
+    await nullIf(isMissing, () => client.send(removal));
+    return true;
+  });
   return removed !== null;
 }
 
@@ -48,7 +46,7 @@ export async function requireConditionalRemoval(
   const probe = { Bucket, Key: `${folder}probe-${randomBytes(8).toString('hex')}` };
   await requests.run(`write ${probe.Key}`, () => client.send(new PutObjectCommand({ ...probe, Body: 'probe' })));
   const otherVersion = '"00000000000000000000000000000000"';
-  if (await removeVersion({ client, requests }, probe, otherVersion)) {
+  if (await requests.run(`remove ${probe.Key}`, () => removeVersion(client, probe, otherVersion))) {
     throw new TemperFailure(
       'StoreUnavailable',
       `the store s3://${Bucket} ignores the condition If-Match of a removal, so that nothing can be removed safely; use a store that honours it`,

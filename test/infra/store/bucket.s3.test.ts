@@ -169,6 +169,30 @@ describe('removal from a bucket', () => {
     }
   });
 
+  it('leaves an object that was written again after a removal whose answer was lost', async () => {
+    const proxy = await startLossyProxy(server.url);
+    try {
+      const place = server.place();
+      const [writer, remover] = [openBucket(place), openBucket({ ...place, endpoint: proxy.url })];
+      const bytes = randomBytes(10);
+      await writer.putOnce('store/a', bytes);
+      await server.age(place, 'store/a');
+      proxy.loseAnswers('DELETE', 1, /store\/a/);
+      const [first, second] = [proxy.hold('HEAD', /store\/a$/), proxy.hold('HEAD', /store\/a$/)];
+      const removing = remover.remove('store/a', Date.now() - 60_000);
+      first.release();
+      await second.arrived;
+      assert.deepEqual([proxy.lost(), await writer.get('store/a')], [1, null]);
+      // The same bytes have the same version.
+      await writer.putOnce('store/a', bytes);
+      second.release();
+      assert.equal(await removing, false);
+      assert.notEqual(await writer.get('store/a'), null);
+    } finally {
+      await proxy.close();
+    }
+  });
+
   it('aborts uploads that were begun and never ended', async () => {
     const place = server.place();
     const objects = openBucket(place);
