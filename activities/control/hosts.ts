@@ -45,7 +45,8 @@ const observation = z.object({
   lastSeenMs: z.number().nullable(),
   unseenSinceMs: z.number(),
   renewal: z.string().nullable(),
-  unrenewedSinceMs: z.number(),
+  /** Null until an attempt has found the renewal that the one before it found. */
+  unrenewedSinceMs: z.number().nullable(),
 });
 type Observation = z.output<typeof observation>;
 
@@ -121,9 +122,13 @@ async function lostGeneration(
       throw later(`no worker of host ${host} polls its queues; it counts as lost after ${limit}`);
     }
     const reason = `no worker has polled its queues for ${limit}`;
-    if (record !== null) await declareLost(hosts, host, { generation: record.generation, reason });
+    if (record !== null) {
+      const { generation, renewedAt } = record;
+      const after = await declareLost(hosts, host, { generation, reason, renewedAt });
+      if (after?.lost === null) throw later(`host ${host} has just renewed its record`);
+    }
   }
-  if (nowMs - seen.unrenewedSinceMs < leaseMs) {
+  if (leaseMs > 0 && (seen.unrenewedSinceMs === null || nowMs - seen.unrenewedSinceMs < leaseMs)) {
     throw later(`host ${host} was declared lost, and may still act until its lease of ${leaseMs / 1000} s is over`);
   }
   return record?.generation ?? 1;
@@ -169,6 +174,7 @@ function observe(lastSeenMs: number | null, record: HostRecord | null): Observat
     lastSeenMs,
     unseenSinceMs: unseen ? before.unseenSinceMs : nowMs,
     renewal,
-    unrenewedSinceMs: unrenewed ? before.unrenewedSinceMs : nowMs,
+    // A host may have renewed its record after this attempt was queued and before it read the record, but not before the next one is.
+    unrenewedSinceMs: unrenewed ? (before.unrenewedSinceMs ?? nowMs) : null,
   };
 }

@@ -20,14 +20,22 @@ export function resumeHost(hosts: Hosts, host: string): Promise<HostRecord | nul
   );
 }
 
+export interface Loss {
+  readonly generation: number;
+  readonly reason: string;
+  /** The last renewal that was seen: a host that has renewed its record since stays as it is. Default: any. */
+  readonly renewedAt?: string;
+}
+
 /** Declares a generation of a host lost, for ever. A later one stays as it is. Returns null if there is no such host. */
 export function declareLost(
   hosts: Pick<Hosts, 'update'>,
   host: string,
-  { generation, reason }: { readonly generation: number; readonly reason: string },
+  { generation, reason, renewedAt }: Loss,
 ): Promise<HostRecord | null> {
   return hosts.update(host, (record) => {
     if (record === null || record.lost !== null || record.generation !== generation) return record;
+    if (renewedAt !== undefined && record.renewedAt !== renewedAt) return record;
     return { ...record, lost: { since: now(), reason } };
   });
 }

@@ -27,15 +27,16 @@ export function createStore(objects: Objects): Store {
     return { digest, size: bytes.byteLength, mediaType };
   }
 
+  const missing = (digest: string): TemperFailure =>
+    new TemperFailure(
+      'BlobMissing',
+      `the store ${objects.location} has no blob ${digest}; it may be in another stack's store`,
+    );
+
   async function get(digest: string): Promise<Uint8Array> {
     const key = blobKey(digest);
     const found = await objects.get(key);
-    if (found === null) {
-      throw new TemperFailure(
-        'BlobMissing',
-        `the store ${objects.location} has no blob ${digest}; it may be in another stack's store`,
-      );
-    }
+    if (found === null) throw missing(digest);
     if (sha256(found.bytes) !== digest) {
       throw new TemperFailure(
         'BlobMissing',
@@ -53,7 +54,8 @@ export function createStore(objects: Objects): Store {
     has: async (digest) => (await objects.stat(blobKey(digest))) !== null,
     async describe(digest, mediaType) {
       const size = (await get(digest)).byteLength;
-      await objects.renew(blobKey(digest));
+      // Retention may have removed it meanwhile.
+      if (!(await objects.renew(blobKey(digest)))) throw missing(digest);
       return { digest, size, mediaType };
     },
   };

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createLease } from '../../../infra/hosts/lease.ts';
 import { declareLost, drainHost, resumeHost } from '../../../infra/hosts/orders.ts';
 import { createDirectory } from '../../../infra/store/directory.ts';
@@ -62,6 +63,17 @@ for (const [kind, open] of Object.entries(kinds)) {
       assert.deepEqual([host.lease.of('one/1'), host.lease.of('one/2')], ['fenced', 'valid']);
       await declareLost(hosts, 'one', { generation: 1, reason: 'too late' });
       assert.equal((await hosts.find('one'))?.record.lost, null);
+    });
+
+    it('is not declared lost by one who has not seen its last renewal', async () => {
+      const hosts = await open();
+      const host = await hostOn(root, hosts, 'a');
+      await host.claim();
+      const { renewedAt } = (await hosts.find('one'))?.record ?? assert.fail();
+      await sleep(2); // Times are in milliseconds.
+      await host.lease.renew(0, hostFacts);
+      assert.equal((await declareLost(hosts, 'one', { generation: 1, reason: 'test', renewedAt }))?.lost, null);
+      assert.equal(host.lease.now().state, 'valid');
     });
 
     it('keeps an order to drain it over renewals and restarts, until it is withdrawn', async () => {

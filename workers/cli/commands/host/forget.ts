@@ -32,9 +32,11 @@ export async function forgetHost(name: string, options: ForgetOptions): Promise<
       if (options.yes !== true) await confirm(name);
       if (options.force !== true) await requireSilence(hosts, name, record);
     }
-    const { generation } = record;
+    const { generation, renewedAt } = record;
     const reason = options.reason ?? `forgotten by ${userInfo().username}`;
-    const after = knownHost(name, await declareLost(hosts, name, { generation, reason }));
+    const loss = { generation, reason, ...(options.force !== true && { renewedAt }) };
+    const after = knownHost(name, await declareLost(hosts, name, loss));
+    if (after.lost === null) throw alive(name, `it renewed its record at ${after.renewedAt}`);
     if (options.force === true) await leaseOver(name, record);
     const rollouts = await tellHostLost(stack.client, name, generation);
     if (options.json) return printJson({ name, ...after, rollouts });

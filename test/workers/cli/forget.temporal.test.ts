@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { createDirectory } from '../../../infra/store/directory.ts';
+import { createHosts, type Hosts } from '../../../infra/store/hosts.ts';
+import { cliOn } from '../../helpers/cli.ts';
+import { hostFacts, hostOn } from '../../helpers/hosts.ts';
+import { startTestServer, type TestServer } from '../../helpers/temporal/temporal.ts';
+
+const leaseMs = 1_500;
+
+describe('the command that forgets a host', () => {
+  let server: TestServer;
+  let home: string;
+  let hosts: Hosts;
+  before(async () => {
+    server = await startTestServer();
+    home = await mkdtemp(join(tmpdir(), 'temper-forget-'));
+    hosts = createHosts(createDirectory(home));
+  });
+  after(async () => {
+    await server?.close();
+    await rm(home, { recursive: true, force: true });
+  });
+
+  const forget = () => cliOn(home, server).run('host', 'forget', 'one', '--yes', '--json');
+
+  it('refuses one that renews its record while it is watched, and takes one that does not', async () => {
+    const { lease, claim } = await hostOn(home, hosts, 'a', { leaseMs });
+    await claim();
+    const renewing = setInterval(() => void lease.renew(0, hostFacts).catch(() => undefined), leaseMs / 30);
+    const alive = await forget().finally(() => clearInterval(renewing));
+    assert.equal(alive.code, 1);
+    assert.match(alive.stderr, /one is alive: it renewed its record at .*; stop its processes first/);
+    assert.equal((await hosts.find('one'))?.record.lost, null);
+
+    const { code, stdout, stderr } = await forget();
+    assert.equal(code, 0, stderr);
+    const { lost, rollouts } = JSON.parse(stdout);
+    assert.match(lost.reason, /^forgotten by /);
+    assert.equal(rollouts, 0);
+    assert.notEqual(lease.now().state, 'valid');
+  });
+
+  it('asks for --yes where there is no terminal', async () => {
+    const { claim } = await hostOn(home, hosts, 'a', { leaseMs });
+    await claim();
+    const asked = await cliOn(home, server).run('host', 'forget', 'one');
+    assert.equal(asked.code, 2);
+    assert.match(asked.stderr, /expected --yes, since there is no terminal to ask for confirmation/);
+  });
+});
