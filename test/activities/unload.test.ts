@@ -1,13 +1,17 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { asyncLocalStorage, type Context } from '@temporalio/activity';
 import type { TrainerContext } from '../../activities/trainer/dependencies.ts';
 import { modelAt } from '../../activities/trainer/model.ts';
 import { unloadEndedRuns } from '../../activities/trainer/unload.ts';
 import { createDirectory } from '../../infra/store/directory.ts';
 import { openJournal, type TrainerJournal } from '../../infra/trainer/journal.ts';
+import { createTinkerTrainer } from '../../infra/trainer/tinker.ts';
 import type { Trainer } from '../../infra/trainer/trainer.ts';
 import { training } from '../../workflows/contracts/run.ts';
 import { createFileStore } from '../helpers/store/file-store.ts';
@@ -72,6 +76,51 @@ describe('the trainer', () => {
     const { state } = await openJournal(journals, 'earlier');
     assert.deepEqual([state.modelId, state.referenceId, state.sequences], [null, null, {}]);
     assert.equal((await openJournal(journals, 'next')).state.modelId, own);
+  });
+
+  it('is waited for only for a while where it hangs, so that it holds up no run of another pool', async () => {
+    let asked = 0;
+    const hanging = createServer((socket) => {
+      asked += 1;
+      socket.on('error', () => undefined).resume();
+    });
+    hanging.listen(0, '127.0.0.1');
+    await once(hanging, 'listening');
+    const { port } = hanging.address() as AddressInfo;
+    const hung = createTinkerTrainer({
+      url: `http://127.0.0.1:${port}`,
+      baseModel: 'policy',
+      reduction: 'sum',
+      checkpointsDir: root,
+    });
+    try {
+      const journals = createDirectory(join(root, 'hung'));
+      for (const run of ['a', 'c']) {
+        const journal = await openJournal(journals, run);
+        await journal.write({ pool: 'hung', sequences: { [`${run}-1`]: 1, [`${run}-2`]: 1 } });
+      }
+      const healthy = await openJournal(journals, 'b');
+      const model = await newModel(healthy);
+      const dependencies = {
+        journals,
+        usedPolicies: async () => new Set<string>(),
+        ofRun: async ({ pool }: { readonly pool?: string | undefined }) => ({
+          trainer: pool === 'hung' ? hung : trainer,
+          engines: [],
+          publish: 'reload' as const,
+        }),
+        limitMs: 200,
+      };
+      const log = { warn: () => undefined };
+      // What is logged there belongs to an activity.
+      await asyncLocalStorage.run({ log } as unknown as Context, () => unloadEndedRuns(dependencies, 'next', never));
+      assert.equal(asked, 1);
+      assert.equal(await isLoaded(model), false);
+      assert.deepEqual(Object.keys((await openJournal(journals, 'a')).state.sequences), ['a-1', 'a-2']);
+    } finally {
+      hung.close();
+      hanging.close();
+    }
   });
 
   it('unloads the live model when its run returns to an earlier checkpoint, but not the reference', async () => {
