@@ -75,6 +75,19 @@ function boundTo(id: string, keys: StackKeys): StackKeys {
 }
 
 /**
+ * Makes the keys of this host the only ones of the stack: after the loss of its key, or so that one that was replaced is refused
+ * from then on. A home without a key gets one. Returns the id of the stack.
+ */
+export async function replaceStackKeys({ paths, stackKeys }: KeySource, objects: Objects): Promise<string> {
+  const keys = stackKeys === null ? await createKeyOfHome(paths.stackKey) : await stackKeys();
+  const { id } = await changeIdentity(objects, (found) => {
+    if (found === null) throw new Error(`${objects.location} is no stack's store; correct TEMPER_STORE or the home`);
+    return { ...found, keys: keys.map(fingerprint) };
+  });
+  return id;
+}
+
+/**
  * Adds the fingerprints of a stack's keys to a copy of its store. Without them the copy would accept the first host with any key.
  * Both stores must have an identity.
  */
@@ -135,7 +148,7 @@ async function readIdentity(objects: Objects): Promise<{ found: Identity | null;
 
 const strangeKey = ({ id }: Identity, { location }: Objects): string =>
   `this host has no key of stack ${id} in ${location}; give all hosts of a stack the same key by TEMPER_STACK_KEY_FILE or ` +
-  'TEMPER_STACK_KEY, or name a store of its own in TEMPER_STORE';
+  'TEMPER_STACK_KEY, or name a store of its own in TEMPER_STORE. If the key is lost, run `temper store replace-key`';
 
 const fingerprint = (key: Buffer): string =>
   createHmac('sha256', key).update('fingerprint of a stack key').digest('hex').slice(0, 32);
@@ -148,9 +161,14 @@ async function keysOfHome(path: string, objects: Objects): Promise<StackKeys> {
   if (found?.keys !== undefined) {
     throw new Error(
       `expected a key of stack ${found.id} in TEMPER_STACK_KEY_FILE, TEMPER_STACK_KEY or ${path}, got none; ` +
-        'copy stack.key from the home of another host of the stack',
+        'copy stack.key from the home of another host of the stack. If the key is lost, run `temper store replace-key`',
     );
   }
+  return await createKeyOfHome(path);
+}
+
+/** Creates the key of a home, unless there is one. */
+async function createKeyOfHome(path: string): Promise<StackKeys> {
   await createOnce(path, randomBytes(32).toString('hex'), 0o600);
   return parseKeys(await readFile(path, 'utf8'), path);
 }

@@ -32,7 +32,7 @@ interface UnloadContext extends Pick<TrainerContext, 'journal' | 'signal'> {
   readonly limit?: AbortSignal;
 }
 
-/** The time in which a pool's trainer has to unload what ended runs left. One that hangs must not hold up the runs of others. */
+/** The time in which a pool's trainer has to unload what ended runs left. One that hangs must not hold up runs elsewhere. */
 const poolLimitMs = 15_000;
 
 /** Unloads the models of runs that have ended, and ends their sessions with the trainer. */

@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { createSecretCheck, secretOf } from '../../infra/gateway/secret.ts';
 import { pathsBelow } from '../../infra/paths.ts';
 import { readConfig } from '../../infra/settings/config.ts';
-import { copyKeyFingerprints, openStackId, openStackKeys, parseKeys } from '../../infra/stack.ts';
+import { copyKeyFingerprints, openStackId, openStackKeys, parseKeys, replaceStackKeys } from '../../infra/stack.ts';
 import { createDirectory } from '../../infra/store/directory.ts';
 import type { Objects } from '../../infra/store/objects.ts';
 import { openBucket } from '../../infra/store/s3/open.ts';
@@ -112,6 +112,18 @@ describe('the hosts of a stack', () => {
     assert.equal(createSecretCheck(alone)(secretOf(both[0], 'later.1')), 'later.1');
     assert.equal(createSecretCheck(alone)(secretOf(older, 'kept.1')), null);
     await assert.rejects(open(three), /has no key of stack/);
+  });
+
+  it('replace a key that is lost, and refuse one that was replaced', async () => {
+    const [lost, found, objects] = [await newHome(), await newHome(), newStack()];
+    const id = await openStackId(lost, objects);
+    await openStackKeys({ paths: lost, stackKeys: null }, objects);
+    const opens = openStackKeys({ paths: found, stackKeys: null }, objects);
+    await assert.rejects(opens, /If the key is lost, run `temper store replace-key`/);
+    assert.equal(await replaceStackKeys({ paths: found, stackKeys: null }, objects), id);
+    await openStackKeys({ paths: found, stackKeys: null }, objects);
+    await assert.rejects(openStackKeys({ paths: lost, stackKeys: null }, objects), /has no key of stack/);
+    await assert.rejects(replaceStackKeys({ paths: found, stackKeys: null }, newStack()), /is no stack's store/);
   });
 
   it('have the same keys in a copy of their store', async () => {

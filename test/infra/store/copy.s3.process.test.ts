@@ -115,6 +115,11 @@ it('is a command, which needs a bucket', async () => {
   assert.equal(taken.code, 1);
   assert.match(taken.stderr, /belongs to stack/);
   assert.ok(!(stdout + stderr + taken.stderr).includes(server.env.AWS_SECRET_ACCESS_KEY ?? ''));
+  const unconfirmed = await cliOn(home, nowhere, store).run('store', 'replace-key');
+  assert.deepEqual([unconfirmed.code, /expected --yes/.test(unconfirmed.stderr)], [2, true]);
+  const replaced = await cliOn(home, nowhere, store).run('store', 'replace-key', '--yes', '--json');
+  assert.equal(replaced.code, 0, replaced.stderr);
+  assert.match(JSON.parse(replaced.stdout).store, /^s3:/);
   const checked = await cliOn(home, nowhere, store).run('doctor', '--json');
   const line = checked.stdout.split('\n').find((text) => text.includes('"store"')) ?? '';
   assert.deepEqual(JSON.parse(line).state, 'ok');

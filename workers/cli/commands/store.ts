@@ -4,6 +4,7 @@ import { onInterrupt } from '../follow/interrupt.ts';
 import { configOf, type JsonOption, stackCommand } from '../stack/command.ts';
 import { Interrupted, UsageError } from '../text/errors.ts';
 import { bytes, counted, live, print, printJson } from '../text/output.ts';
+import type { ReplaceKeyOptions } from './store/replace-key.ts';
 
 export function storeCommand(): Command {
   const copy = stackCommand(
@@ -13,7 +14,18 @@ export function storeCommand(): Command {
   )
     .option('--json', 'print one JSON object to stdout')
     .action(copyStore);
-  return new Command('store').description("Moves a stack's shared state.").addCommand(copy);
+  const replace = stackCommand(
+    'replace-key',
+    "Makes the key that this machine has the only one of its stack: if the stack's key is lost, or at the end of a change, so that the old one is refused. Agents whose secret is of another key get no more answers once the gateways have started again.",
+    'TEMPER_STACK_KEY_FILE=/etc/temper/key temper store replace-key',
+  )
+    .option('--yes', 'do not ask for confirmation')
+    .option('--json', 'print one JSON object to stdout')
+    .action(async (options: ReplaceKeyOptions) => (await import('./store/replace-key.ts')).replaceKey(options));
+  return new Command('store')
+    .description("Moves a stack's shared state, and replaces its key.")
+    .addCommand(copy)
+    .addCommand(replace);
 }
 
 /** Refuses a home on which a host worker runs by itself, without `temper up`. */

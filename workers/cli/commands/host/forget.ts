@@ -1,5 +1,4 @@
 import { userInfo } from 'node:os';
-import { createInterface } from 'node:readline/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { bootClock } from '../../../../infra/hosts/boot-clock.ts';
 import { declareLost } from '../../../../infra/hosts/orders.ts';
@@ -10,7 +9,7 @@ import { hostQueue } from '../../../../workflows/contracts/queues.ts';
 import { type JsonOption, runningConfigOf } from '../../stack/command.ts';
 import { knownHost } from '../../stack/hosts.ts';
 import { openStackClient } from '../../stack/stack-client.ts';
-import { UsageError } from '../../text/errors.ts';
+import { confirm } from '../../text/confirm.ts';
 import { live, print, printJson } from '../../text/output.ts';
 
 export interface ForgetOptions extends JsonOption {
@@ -29,7 +28,7 @@ export async function forgetHost(name: string, options: ForgetOptions): Promise<
       if (options.force !== true && (await pollers(stack.client, hostQueue(name), 'activity')).length > 0) {
         throw alive(name, 'its worker asks the Temporal server for work');
       }
-      if (options.yes !== true) await confirm(name);
+      if (options.yes !== true) await confirm(question(name), `${name} stays as it is`);
       if (options.force !== true) await requireSilence(hosts, name, record);
     }
     const { generation, renewedAt } = record;
@@ -46,16 +45,8 @@ export async function forgetHost(name: string, options: ForgetOptions): Promise<
   }
 }
 
-async function confirm(name: string): Promise<void> {
-  const question = `Declare ${name} lost for ever? Agents that may still work there begin again elsewhere. [y/N] `;
-  if (!process.stdin.isTTY) throw new UsageError('expected --yes, since there is no terminal to ask for confirmation');
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    if (!/^y(es)?$/i.test((await terminal.question(question)).trim())) throw new Error(`${name} stays as it is`);
-  } finally {
-    terminal.close();
-  }
-}
+const question = (name: string): string =>
+  `Declare ${name} lost for ever? Agents that may still work there begin again elsewhere.`;
 
 /** Waits until the host's lease is over without a renewal. Throws as soon as the host renews it. */
 async function requireSilence(hosts: Hosts, name: string, record: HostRecord): Promise<void> {
