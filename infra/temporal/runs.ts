@@ -14,16 +14,26 @@ export interface ListedRun {
 
 type ListingClient = Pick<Client, 'workflow'>;
 
+/** The time for which the list may lag behind, with much to spare. */
+const lagMs = 10 * 60_000;
+
+/**
+ * Queries the workflows of a type that are open. The list may lack the new execution of one that has just continued as new and have
+ * its old one as closed, so those count, too.
+ */
+const openQuery = (type: string): string =>
+  `WorkflowType="${type}" AND (ExecutionStatus="Running" OR ` +
+  `(ExecutionStatus="ContinuedAsNew" AND CloseTime > "${new Date(Date.now() - lagMs).toISOString()}"))`;
+
 /** Lists the runs that are open. The list may lag behind a moment. */
 export async function openRuns(client: ListingClient): Promise<readonly ListedRun[]> {
-  const runs: ListedRun[] = [];
-  for await (const info of client.workflow.list({
-    query: 'WorkflowType="trainingRun" AND ExecutionStatus="Running"',
-  })) {
+  const runs = new Map<string, ListedRun>();
+  for await (const info of client.workflow.list({ query: openQuery('trainingRun') })) {
+    if (runs.has(info.workflowId)) continue;
     const run = await runOf(client, info);
-    if (run?.running) runs.push(run);
+    if (run?.running) runs.set(info.workflowId, run);
   }
-  return runs;
+  return [...runs.values()];
 }
 
 /**
@@ -65,12 +75,10 @@ export async function findRun(client: ListingClient, run: string): Promise<Liste
 }
 
 /** Returns the keys of the runs whose policies open sweeps evaluate. */
-export async function evaluatedRuns(client: ListingClient): Promise<readonly string[]> {
-  const keys: string[] = [];
-  for await (const { memo } of client.workflow.list({
-    query: 'WorkflowType="evaluationSweep" AND ExecutionStatus="Running"',
-  })) {
-    if (typeof memo?.runKey === 'string') keys.push(memo.runKey);
+export async function evaluatedRuns(client: ListingClient): Promise<ReadonlySet<string>> {
+  const keys = new Set<string>();
+  for await (const { memo } of client.workflow.list({ query: openQuery('evaluationSweep') })) {
+    if (typeof memo?.runKey === 'string') keys.add(memo.runKey);
   }
   return keys;
 }

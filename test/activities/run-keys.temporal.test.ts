@@ -5,6 +5,8 @@ import { cancelOrphans } from '../../activities/control/reap.ts';
 import { createReaper } from '../../activities/host/reap.ts';
 import { createSlots } from '../../activities/host/slots.ts';
 import type { SandboxInfo } from '../../infra/sandbox/sandbox.ts';
+import { openRuns } from '../../infra/temporal/runs.ts';
+import { startRun } from '../../workers/cli/follow/start-workflow.ts';
 import { groupId, rolloutId, sweepRolloutId } from '../../workflows/contracts/ids.ts';
 import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
 import { createPools } from '../helpers/engine/pools.ts';
@@ -98,9 +100,21 @@ describe('the key that a run keeps through continue-as-new and resets', () => {
     const check = (run: string) => checkPool({ client: server.client, pools: wholeWeights }, run, 'default');
     await assert.rejects(check('younger'), /expected no other run on the pool default, .*, got older/);
     await check('older');
+    await untilListed('WorkflowId="older" AND ExecutionStatus="ContinuedAsNew"', 1);
+    assert.deepEqual((await openRuns(server.client)).map(({ run }) => run).sort(), ['older', 'younger']);
     await end('older');
     await check('younger');
     await end('younger');
+  });
+
+  it('has the pool of a run from its start, before its first task', async () => {
+    await startRun(server.client, 'pooled', { pool: 'large' });
+    await untilListed('WorkflowId="pooled" AND ExecutionStatus="Running"', 1);
+    assert.deepEqual(
+      (await openRuns(server.client)).map(({ run, pool }) => [run, pool]),
+      [['pooled', 'large']],
+    );
+    await end('pooled');
   });
 
   it('keeps the sandbox of a rollout that was reset while the rollout continues', async () => {

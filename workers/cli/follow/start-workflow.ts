@@ -4,6 +4,7 @@ import {
   type WorkflowHandleWithFirstExecutionRunId,
 } from '@temporalio/client';
 import type { Workflow } from '@temporalio/common';
+import { defaultPool } from '../../../workflows/contracts/policy.ts';
 import { controlQueue, sweepPriority } from '../../../workflows/contracts/queues.ts';
 import type { RegradeRequest } from '../../../workflows/contracts/regrade.ts';
 import type { RunRequest } from '../../../workflows/contracts/run.ts';
@@ -25,6 +26,8 @@ export async function startRun(client: Client, id: string, request: RunRequest):
       taskQueue: controlQueue,
       args: [request],
       typedSearchAttributes: [{ key: searchAttributes.run, value: id }],
+      // The run writes it, too, but only in its first task, before which another run may look for those on its pool.
+      memo: { pool: request.pool ?? defaultPool },
       staticSummary: `${request.steps ?? ''} steps on ${request.tasks ?? 'the default tasks'}`.trim(),
     })
     .catch((error: unknown) => {
