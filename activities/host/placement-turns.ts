@@ -16,6 +16,8 @@ const emptyAfterMs = 5_000;
 const goneAfterMs = 1_000;
 /** The interval at which a queue's turn is checked again if no slot changes: training may have ended. */
 const checkAgainMs = 1_000;
+/** The times for which a queue is left to other hosts: the first one, which doubles with each rollout that belongs to them, and the longest. */
+const leftMs = { first: 1_000, longest: 30_000 } as const;
 
 /**
  * The turn of a queue to poll for rollouts. A poll takes no slot: if it did, the queues would keep slots from each other while
@@ -53,6 +55,11 @@ export interface PlacementTurns {
   of(queue: PlacementQueue): PlacementTurn;
   /** Forgets a queue that is polled no more. */
   remove(name: string): void;
+  /**
+   * Leaves the queue of a run or a sweep to other hosts for a while: a rollout of it asks for a kind of sandbox that only they have.
+   * Otherwise the run, which holds nothing here, would always come first, and the others would wait for what it declines.
+   */
+  leaveToOthers(name: string): void;
   waitsFor(name: string): WaitingRollout;
 }
 
@@ -79,13 +86,10 @@ export function createPlacementTurns({ slots, share, backlogOf }: PlacementTurns
     return slots.isFree(polls.open.size + taking.reduce((sum, count) => sum + count, 0));
   }
 
-  const isPolled = ({ asking, open, seenAtMs }: Polls): boolean =>
-    asking > 0 || open.size > 0 || Date.now() - seenAtMs < goneAfterMs;
-
   /** Returns whether nothing waits in the queues that come first. One that is not polled at all is left out. */
   async function isTurnOf(polls: Polls): Promise<boolean> {
     for (const other of all()) {
-      if (other === polls || !comesBefore(other, polls)) continue;
+      if (other === polls || other.isLeft() || !comesBefore(other, polls)) continue;
       if (isPolled(other) && !(await provedEmpty(other, backlogOf))) return false;
     }
     return true;
@@ -93,7 +97,7 @@ export function createPlacementTurns({ slots, share, backlogOf }: PlacementTurns
 
   async function mayPoll(polls: Polls): Promise<boolean> {
     // The answer of the server takes a moment, in which another queue may have taken the slot.
-    if (!isFree(polls) || !(await isTurnOf(polls)) || !isFree(polls)) return false;
+    if (polls.isLeft() || !isFree(polls) || !(await isTurnOf(polls)) || !isFree(polls)) return false;
     if (!polls.queue.sweep) return true;
     const begun = all().filter(({ queue }) => queue.sweep);
     // While the server is away the share is unknown, and polling would fail anyway.
@@ -127,9 +131,11 @@ export function createPlacementTurns({ slots, share, backlogOf }: PlacementTurns
       queues.delete(name);
       follow();
     },
+    leaveToOthers: (name) => queues.get(name)?.leave(),
     waitsFor(name) {
       const polls = queues.get(name);
       if (polls === undefined) return { isNext: async () => true, ended: () => {} };
+      polls.stay();
       polls.waiting += 1;
       return {
         isNext: async () =>
@@ -141,6 +147,9 @@ export function createPlacementTurns({ slots, share, backlogOf }: PlacementTurns
     },
   };
 }
+
+const isPolled = ({ asking, open, seenAtMs }: Polls): boolean =>
+  asking > 0 || open.size > 0 || Date.now() - seenAtMs < goneAfterMs;
 
 /** Returns whether a poll has proved that nothing waits in its queue. */
 async function provedEmpty({ queue, open }: Polls, backlogOf: PlacementTurnsOptions['backlogOf']): Promise<boolean> {
@@ -164,8 +173,34 @@ interface OpenPoll {
   empty: boolean;
 }
 
+/** The times at which a queue is left to other hosts. */
+interface Absence {
+  isLeft(): boolean;
+  leave(): void;
+  /** Records a rollout that can stay. */
+  stay(): void;
+}
+
+function createAbsence({ share }: PlacementQueue): Absence {
+  const { first, longest } = leftMs;
+  let untilMs = Number.NEGATIVE_INFINITY;
+  let inARow = 0;
+  return {
+    isLeft: () => Date.now() < untilMs,
+    leave() {
+      // The rollouts of a common queue ask for several kinds.
+      if (share === undefined) return;
+      untilMs = Date.now() + Math.min(first * 2 ** inARow, longest);
+      inARow += 1;
+    },
+    stay() {
+      inARow = 0;
+    },
+  };
+}
+
 /** The polls of one queue. */
-interface Polls extends Placed {
+interface Polls extends Placed, Absence {
   queue: PlacementQueue;
   /** The number of callers that wait for the queue's turn. */
   asking: number;
@@ -192,6 +227,7 @@ function createPolls(queue: PlacementQueue, all: () => readonly Polls[]): Polls 
     placing,
     waiting: 0,
     missed: 0,
+    ...createAbsence(queue),
     start() {
       const poll: PlacementPoll = {
         placing() {

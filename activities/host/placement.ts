@@ -34,7 +34,7 @@ export interface Placing extends Pick<Host, 'name' | 'fence' | 'slots' | 'intake
   readonly share: SweepShare;
   /** Whether this host limits how many sandboxes all hosts create per second. */
   readonly limitsCreations?: boolean;
-  readonly turns: Pick<PlacementTurns, 'waitsFor'>;
+  readonly turns: Pick<PlacementTurns, 'waitsFor' | 'leaveToOthers'>;
   readonly providers: Pick<Host['providers'], 'seen'>;
   readonly isOfferedElsewhere: Host['isOfferedElsewhere'];
 }
@@ -57,9 +57,11 @@ export function createPlacement({
     placeRollout: ({ epoch, image, kind }) =>
       atBoundary(async (signal) => {
         const { attempt, priority, taskQueue } = Context.current().info;
+        const queue = placementQueueOf(priority);
         // Where no host offers the kind, one takes the rollout, and its provisioning fails with what is missing.
         if (kind !== undefined && (await belongsElsewhere({ providers, isOfferedElsewhere }, kind))) {
           const afterMs = Math.min(attempt, longestDeclineSec) * 1_000;
+          turns.leaveToOthers(queue);
           throw retryLater(`host ${name} has no ${kind} sandboxes, which another one has`, afterMs);
         }
         if (image !== undefined && attempt <= declinesWithoutImage && !(await hasImage(image))) {
@@ -71,7 +73,7 @@ export function createPlacement({
           throw retryLater(`the share of sweeps on host ${name} is used up (TEMPER_SWEEP_SHARE)`, 30_000);
         }
         const limit = AbortSignal.timeout(placementWaitMs);
-        const waiting = turns.waitsFor(placementQueueOf(priority));
+        const waiting = turns.waitsFor(queue);
         try {
           while (!slots.isTakenBy(epoch) && !(slots.isFree(0) && (await waiting.isNext()) && slots.isFree(0))) {
             if (intake.closedBy !== null) throw retryLater(`host ${name} takes no new work: ${intake.closedBy}`, 1_000);

@@ -23,6 +23,14 @@ function poll(turn: PlacementTurn) {
   ask();
   return {
     mayPoll: () => current !== null,
+    /** Ends the poll with a rollout that is not placed here. */
+    decline(): void {
+      const used = current;
+      current = null;
+      ask();
+      used?.placing();
+      used?.ended();
+    },
     place(slots: Slots, rollout: string, sweep: boolean, share?: string): void {
       const used = current;
       assert.ok(used !== null);
@@ -74,6 +82,22 @@ describe('the turns of the placement queues', () => {
       sweeps.place(slots, name, true);
     }
     assert.equal(slots.takenBySweeps, 2);
+  });
+
+  it('leave a run whose rollouts only other hosts can take to them, and give its turns to the others', async () => {
+    // Both have rollouts that wait.
+    const { slots, turns } = open(3, 0.5, false, (queue) => (queue === 'runs' || queue === 'sweeps' ? 0 : 10));
+    slots.take(epoch('first'), { expiresAtMs: Number.POSITIVE_INFINITY, sweep: false, share: 'here' });
+    const elsewhere = { name: 'elsewhere', sweep: false, share: 'elsewhere', weight: 1 };
+    const [first, second] = [poll(turns.of(elsewhere)), poll(turns.of({ ...elsewhere, name: 'here', share: 'here' }))];
+    await until(first.mayPoll);
+    assert.equal(second.mayPoll(), false);
+    turns.leaveToOthers('elsewhere');
+    first.decline();
+    await until(second.mayPoll);
+    assert.equal(first.mayPoll(), false);
+    second.place(slots, 'here', false, 'here');
+    await until(first.mayPoll);
   });
 
   it('give sweeps none until the poll for runs has found none', async () => {
