@@ -5,6 +5,7 @@ import { createKnowledge } from '../infra/retention/knowledge.ts';
 import { categories } from '../infra/retention/table.ts';
 import type { Config } from '../infra/settings/config.ts';
 import { openObjects } from '../infra/store/shared-state.ts';
+import { requireUsable } from '../infra/store/usable.ts';
 
 export interface RetentionPass extends CollectOptions, Pick<RetentionContext, 'signal' | 'note'> {
   /** The age from which on recorded outcomes and records go as well, in milliseconds; null keeps them all. */
@@ -17,6 +18,8 @@ export interface RetentionPass extends CollectOptions, Pick<RetentionContext, 's
 export async function makeRetentionPass(config: Config, pass: RetentionPass): ReturnType<typeof collect> {
   const { olderThanMs, connect, signal, note } = pass;
   const objects = await openObjects(config.store);
+  // A clock that differs from the bucket's would take what has just been written for old. A home may be full, which is no reason.
+  if (config.store.kind !== 'directory' && !pass.dryRun) await requireUsable(objects);
   const nowMs = Date.now();
   const cutoffMs = olderThanMs === null ? null : nowMs - olderThanMs;
   return collect(

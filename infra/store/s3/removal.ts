@@ -44,15 +44,19 @@ export async function requireConditionalRemoval(
   { Bucket, Key: folder }: Upload,
 ): Promise<void> {
   const probe = { Bucket, Key: `${folder}probe-${randomBytes(8).toString('hex')}` };
-  await requests.run(`write ${probe.Key}`, () => client.send(new PutObjectCommand({ ...probe, Body: 'probe' })));
   const otherVersion = '"00000000000000000000000000000000"';
-  if (await requests.run(`remove ${probe.Key}`, () => removeVersion(client, probe, otherVersion))) {
-    throw new TemperFailure(
-      'StoreUnavailable',
-      `the store s3://${Bucket} ignores the condition If-Match of a removal, so that nothing can be removed safely; use a store that honours it`,
-    );
+  try {
+    await requests.run(`write ${probe.Key}`, () => client.send(new PutObjectCommand({ ...probe, Body: 'probe' })));
+    if (await requests.run(`remove ${probe.Key}`, () => removeVersion(client, probe, otherVersion))) {
+      throw new TemperFailure(
+        'StoreUnavailable',
+        `the store s3://${Bucket} ignores the condition If-Match of a removal, so that nothing can be removed safely; use a store that honours it`,
+      );
+    }
+  } finally {
+    // The failure of the proof says more than that of this removal.
+    await removeAny({ client, requests }, probe).catch(() => undefined);
   }
-  await removeAny({ client, requests }, probe);
 }
 
 /** Lists the uploads that were begun below a prefix and have not ended. */

@@ -88,10 +88,16 @@ function failureOf(error: unknown, what: string): TemperFailure {
   return new TemperFailure('StoreUnavailable', `cannot ${what}: ${got}; ${remedyOf({ status, name, text })}`);
 }
 
+/** The names by which stores refuse credentials and a region, mostly with HTTP 400. */
+const expiredNames = ['ExpiredToken', 'ExpiredTokenException', 'InvalidToken', 'TokenRefreshRequired'];
+const wrongRegionNames = ['AuthorizationHeaderMalformed', 'PermanentRedirect', 'IllegalLocationConstraintException'];
+
 function remedyOf({ status, name, text }: Answer): string {
   if (name === 'NoSuchBucket') return 'create the bucket, or correct TEMPER_STORE';
   if (name === 'CredentialsProviderError')
     return 'set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile or a role';
+  if (expiredNames.includes(name)) return 'the credentials have expired or are not valid; set new ones';
+  if (wrongRegionNames.includes(name)) return 'the bucket is in another region: set TEMPER_STORE_REGION';
   if (status === 403 || status === 401) return 'check the credentials and their rights';
   if (status === 301 || status === 307) return 'the bucket is in another region: set TEMPER_STORE_REGION';
   if (text === noRegion) return 'set TEMPER_STORE_REGION';

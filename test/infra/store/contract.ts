@@ -14,6 +14,9 @@ export interface ContractSubject {
   damage(objects: Objects, key: string): Promise<void>;
 }
 
+/** More than one part of an upload. */
+const largeBytes = 9 * 2 ** 20;
+
 const text = (value: string): Uint8Array => new TextEncoder().encode(value);
 
 /** Describes the behaviour of every kind of shared objects, and of the blobs and records in them. */
@@ -55,6 +58,18 @@ export function describeObjects(kind: string, { open, age, damage }: ContractSub
       assert.equal(await objects.replace('a/b/other', text('3'), first), null);
       assert.deepEqual(await objects.get('a/b/one'), { bytes: asBytes(text('2')), version: second });
       assert.equal(await objects.get('a/b/other'), null);
+    });
+
+    it('replaces a large object only if it has the expected version', async () => {
+      const objects = await open();
+      const [first, second, third] = [randomBytes(largeBytes), randomBytes(largeBytes), randomBytes(largeBytes)];
+      const version = await objects.replace('a/large', first, null);
+      assert.ok(version !== null);
+      assert.equal(await objects.replace('a/large', second, null), null);
+      const later = await objects.replace('a/large', second, version);
+      assert.ok(later !== null && later !== version);
+      assert.equal(await objects.replace('a/large', third, version), null);
+      assert.equal(Buffer.compare((await objects.get('a/large'))?.bytes ?? Buffer.alloc(0), second), 0);
     });
 
     it('lists the objects below a folder, and no neighbour whose name begins alike', async () => {

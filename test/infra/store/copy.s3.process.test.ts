@@ -120,7 +120,14 @@ it('is a command, which needs a bucket', async () => {
   const replaced = await cliOn(home, nowhere, store).run('store', 'replace-key', '--yes', '--json');
   assert.equal(replaced.code, 0, replaced.stderr);
   assert.match(JSON.parse(replaced.stdout).store, /^s3:/);
-  const checked = await cliOn(home, nowhere, store).run('doctor', '--json');
+  // The credentials may also be those of a profile.
+  const { AWS_ACCESS_KEY_ID: id, AWS_SECRET_ACCESS_KEY: secret, ...withoutKeys } = store as Record<string, string>;
+  const profiles = join(root, 'credentials');
+  await writeFile(profiles, `[temper]\naws_access_key_id = ${id}\naws_secret_access_key = ${secret}\n`, {
+    mode: 0o600,
+  });
+  const profile = { ...withoutKeys, AWS_SHARED_CREDENTIALS_FILE: profiles, AWS_PROFILE: 'temper' };
+  const checked = await cliOn(home, nowhere, profile).run('doctor', '--json');
   const line = checked.stdout.split('\n').find((text) => text.includes('"store"')) ?? '';
   assert.deepEqual(JSON.parse(line).state, 'ok');
   assert.match(line, /reads, conditional writes, listing and removal work/);

@@ -17,6 +17,19 @@ describe('requests to a store', () => {
     assert.equal(most, 4);
   });
 
+  it('say what to do about a refusal that only its name explains', async () => {
+    const requests = createRequests('s3://bucket', 1);
+    const refusals = {
+      ExpiredToken: /have expired or are not valid/,
+      AuthorizationHeaderMalformed: /TEMPER_STORE_REGION/,
+    };
+    for (const [name, message] of Object.entries(refusals)) {
+      const refused = Object.assign(new Error('refused'), { name, $metadata: { httpStatusCode: 400 } });
+      const call = requests.run('read', () => Promise.reject(refused));
+      await assert.rejects(call, { type: 'StoreUnavailable', message });
+    }
+  });
+
   it('let others run while one that the store did not answer waits for its next try', async () => {
     const requests = createRequests('s3://bucket', 1);
     const order: string[] = [];
