@@ -32,6 +32,9 @@ export async function lockHost({ home, host, paths }: Config): Promise<FileLock>
   );
 }
 
+/** The interval at which the host worker looks whether its host may act. */
+const lookMs = 1_000;
+
 /** Opens the lease of the host on this home. */
 export const openLease = ({ host, paths, store }: Config, { hosts }: SharedState): HeldLease =>
   createLease({ path: paths.lease, host, hosts, storeIsLocal: store.kind === 'directory' });
@@ -88,7 +91,13 @@ export async function keepHost({ config, host, lease, log }: HostContext, signal
   });
   const facts = await readFacts(host);
   const leaseMs = leaseMsOf(config.hostLostAfterMs);
-  await keepLease({ lease, leaseMs, stepsIn: false, facts, log, onLook: look }, AbortSignal.any([signal, lost.signal]));
+  // While the store is away a renewal takes its time, in which the lease may run out.
+  const looking = setInterval(look, lookMs);
+  try {
+    await keepLease({ lease, leaseMs, stepsIn: false, facts, log }, AbortSignal.any([signal, lost.signal]));
+  } finally {
+    clearInterval(looking);
+  }
   lost.signal.throwIfAborted();
 }
 

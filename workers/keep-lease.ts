@@ -14,13 +14,11 @@ export interface KeepLease {
   readonly stepsIn: boolean;
   readonly facts?: () => HostFacts;
   readonly log: Pick<Logger, 'info' | 'warn'>;
-  /** Called after each look. */
-  readonly onLook?: () => void;
 }
 
 /** Renews the lease until the signal aborts. A store that is away is logged once, and tried again. */
 export async function keepLease(options: KeepLease, signal: AbortSignal): Promise<void> {
-  const { lease, leaseMs, stepsIn, facts, log, onLook } = options;
+  const { lease, leaseMs, stepsIn, facts, log } = options;
   const renewMs = renewMsOf(leaseMs);
   const afterMs = stepsIn ? renewMs * (1 + 1 / looks) : renewMs;
   let failing = false;
@@ -33,7 +31,6 @@ export async function keepLease(options: KeepLease, signal: AbortSignal): Promis
       if (!failing) log.warn({ error }, 'cannot renew the lease of this host; it stops acting when the lease runs out');
       failing = true;
     }
-    onLook?.();
     await sleep(renewMs / looks, undefined, { signal }).catch(() => undefined);
   }
 }

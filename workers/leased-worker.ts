@@ -1,10 +1,15 @@
 import { ApplicationFailure, Context } from '@temporalio/activity';
 import type { WorkerOptions } from '@temporalio/worker';
 import { startHeartbeats } from '../activities/heartbeats.ts';
+import { declined } from '../activities/host/elsewhere.ts';
 import type { Lease } from '../infra/hosts/lease.ts';
+import { isRecord } from '../infra/is-record.ts';
 import { errorMessage } from '../workflows/contracts/error-message.ts';
 
-/** Makes the stages of a host wait for its lease, without which it may neither make, change nor remove anything. */
+/**
+ * Makes the stages of a host wait for its lease, without which it may neither make, change nor remove anything. Those that other
+ * hosts may take from the same queue are declined: a host that is cut off from the store alone would keep them until it is back.
+ */
 export const whileLeased = (lease: Pick<Lease, 'now' | 'valid'>, options: WorkerOptions): WorkerOptions => ({
   ...options,
   interceptors: {
@@ -13,7 +18,10 @@ export const whileLeased = (lease: Pick<Lease, 'now' | 'valid'>, options: Worker
       () => ({
         inbound: {
           execute: async (input, next) => {
-            if (lease.now().state !== 'valid') await untilValid(lease);
+            if (lease.now().state === 'valid') return next(input);
+            if (mayDecline(input.args[0]))
+              throw declined('the lease of the host ran out; the stage waits for another one');
+            await untilValid(lease);
             return next(input);
           },
         },
@@ -22,6 +30,8 @@ export const whileLeased = (lease: Pick<Lease, 'now' | 'valid'>, options: Worker
     ],
   },
 });
+
+const mayDecline = (input: unknown): boolean => isRecord(input) && input.mayDecline === true;
 
 async function untilValid(lease: Pick<Lease, 'valid'>): Promise<void> {
   const context = Context.current();

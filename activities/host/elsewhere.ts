@@ -20,10 +20,14 @@ export async function declineElsewhere(
   { sandbox, mayDecline }: Pick<EvaluationRequest, 'sandbox' | 'mayDecline'>,
 ): Promise<void> {
   if (mayDecline !== true || sandbox === 'auto' || !(await belongsElsewhere(host, sandbox))) return;
-  throw ApplicationFailure.create({
+  throw declined(`host ${host.name} has no ${sandbox} sandboxes, which another one has; the stage waits for that one`);
+}
+
+/** Creates the failure by which a host declines work that other hosts may take from the same queue. */
+export const declined = (message: string): ApplicationFailure =>
+  ApplicationFailure.create({
     type: offeredElsewhere,
-    message: `host ${host.name} has no ${sandbox} sandboxes, which another one has; the stage waits for that one`,
+    message,
     category: ApplicationFailureCategory.BENIGN,
     nonRetryable: true,
   });
-}

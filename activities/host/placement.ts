@@ -30,7 +30,8 @@ const unprovisionedMs = 60_000;
 const checkAgainMs = 200;
 
 /** The parts of a host that place rollouts. */
-export interface Placing extends Pick<Host, 'name' | 'fence' | 'slots' | 'intake' | 'hasImage' | 'sharesJournals'> {
+export interface Placing
+  extends Pick<Host, 'name' | 'fence' | 'acts' | 'slots' | 'intake' | 'hasImage' | 'sharesJournals'> {
   readonly share: SweepShare;
   /** Whether this host limits how many sandboxes all hosts create per second. */
   readonly limitsCreations?: boolean;
@@ -43,6 +44,7 @@ export interface Placing extends Pick<Host, 'name' | 'fence' | 'slots' | 'intake
 export function createPlacement({
   name,
   fence,
+  acts,
   slots,
   intake,
   hasImage,
@@ -83,6 +85,8 @@ export function createPlacement({
               throw retryLater(`host ${name} has no free slot: ${slots.taken} of ${slots.capacity} are taken`, 1_000);
           }
           signal.throwIfAborted();
+          // A host that is cut off from the store may still reach the server, and would keep the rollout until it is back.
+          if (!acts(fence())) throw retryLater(`the lease of host ${name} ran out`, 1_000);
           slots.take(epoch, { expiresAtMs: Date.now() + unprovisionedMs, sweep, share: shareOf(priority) });
         } finally {
           waiting.ended();

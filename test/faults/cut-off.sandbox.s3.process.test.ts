@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createGatewayControl, type GatewayControlClient } from '../../infra/gateway/client.ts';
 import { secretOf } from '../../infra/gateway/secret.ts';
 import { socketOf } from '../../infra/gateway/sockets.ts';
@@ -46,6 +47,7 @@ describe('a host that is cut off from the store', () => {
   let key: Buffer;
   let sandboxes: () => Promise<readonly SandboxInfo[]>;
   let start: (...args: readonly string[]) => Running;
+  let settings: Readonly<Record<string, string>>;
   const processes: Running[] = [];
   type Running = ReturnType<ReturnType<typeof cliOn>['start']>;
 
@@ -54,7 +56,7 @@ describe('a host that is cut off from the store', () => {
     proxy = await startCutProxy(s3.url);
     agents = await createSleepingAgents(join(home, 'tasks'));
     const { bucket, prefix } = s3.place();
-    const settings = {
+    const shared = {
       ...s3.env,
       TEMPER_STORE: `s3://${bucket}/${prefix}`,
       TEMPER_HOST: name,
@@ -64,9 +66,9 @@ describe('a host that is cut off from the store', () => {
       TEMPER_TASK_ROOTS: join(home, 'tasks'),
       XDG_CACHE_HOME: process.env.XDG_CACHE_HOME ?? join(process.env.HOME ?? '', '.cache'),
     };
-    const direct = { ...settings, TEMPER_STORE_ENDPOINT: s3.url };
-    const cut = { ...settings, TEMPER_STORE_ENDPOINT: proxy.url };
-    config = readConfig({ ...process.env, ...direct, TEMPER_HOME: home });
+    settings = { ...shared, TEMPER_STORE_ENDPOINT: s3.url };
+    const cut = { ...shared, TEMPER_STORE_ENDPOINT: proxy.url };
+    config = readConfig({ ...process.env, ...settings, TEMPER_HOME: home });
     state = await openState(config);
     [key] = await openStackKeys(config, state.objects);
     const provider = createLocalProvider({ root: config.paths.sandboxes, stack: state.stack });
@@ -75,7 +77,7 @@ describe('a host that is cut off from the store', () => {
     control = createGatewayControl([socketOf(config.paths.gatewaySockets.control, 'gateway')]);
     start = (...args) => {
       const isOfHost = args.includes('host') || args.includes('gateway');
-      const started = cliOn(home, server, isOfHost ? cut : direct).start(...args);
+      const started = cliOn(home, server, isOfHost ? cut : settings).start(...args);
       processes.push(started);
       return started;
     };
@@ -126,6 +128,22 @@ describe('a host that is cut off from the store', () => {
       taskQueue: controlQueue,
       args: [{ task: agents.task, agent: 'oracle', sandbox: 'local' }],
     });
+  /** Starts a second host, which reaches the store by another way, and returns the function that lists its sandboxes. */
+  const startOther = async (): Promise<typeof sandboxes> => {
+    const own = {
+      ...settings,
+      TEMPER_HOST: 'other',
+      TEMPER_HOME: await mkdtemp(join(home, 'other-')),
+      TEMPER_STACK_KEY_FILE: config.paths.stackKey,
+    };
+    const cli = cliOn(own.TEMPER_HOME, server, own);
+    const worker = cli.start('worker', 'host');
+    processes.push(cli.start('gateway'), worker);
+    await until(() => isPolledBy(server.client, hostQueue('other'), worker.process.pid), limitMs);
+    const { paths } = readConfig({ ...process.env, ...own });
+    const provider = createLocalProvider({ root: paths.sandboxes, stack: state.stack });
+    return () => provider.list(state.stack);
+  };
   let host: Running;
 
   it('answers the turns that waited when it is back in time, and wrote nothing meanwhile', async () => {
@@ -189,5 +207,41 @@ describe('a host that is cut off from the store', () => {
     assert.equal(agents.wake(), 1);
     const { outcome, reward, epochs } = (await rollout.result()) as RolloutResult;
     assert.deepEqual([outcome, reward, epochs], ['scored', 1, 2]);
+  });
+
+  it('does nothing while another host has its rollout, and removes what it held when it is back', async () => {
+    const rollout = await rolloutOf('taken-over');
+    await agents.untilAsleep(1, AbortSignal.timeout(limitMs));
+    const held = await sandboxes();
+    assert.deepEqual(
+      held.map(({ labels }) => labels.fence),
+      [`${name}/2`],
+    );
+    const sandboxesOfOther = await startOther();
+    proxy.cut();
+    await untilExpired();
+    const forgotten = await cliOn(home, server, settings).run('host', 'forget', name, '--yes', '--force');
+    assert.equal(forgotten.code, 0, forgotten.stderr);
+    // One on each host.
+    await agents.untilAsleep(2, AbortSignal.timeout(limitMs));
+    assert.deepEqual(
+      (await sandboxesOfOther()).map(({ labels }) => [labels.fence, labels.epoch]),
+      [['other/1', 2]],
+    );
+    assert.equal(agents.wake(), 2);
+    const late = sleep(limitMs, undefined, { ref: false }).then(() => assert.fail('the rollout did not end'));
+    const { outcome, reward, epochs } = (await Promise.race([rollout.result(), late])) as RolloutResult;
+    assert.deepEqual([outcome, reward, epochs], ['scored', 1, 2]);
+    // The host could not even remove what its agent left.
+    assert.deepEqual(
+      (await sandboxes()).map((one) => one.name),
+      held.map((one) => one.name),
+    );
+    proxy.heal();
+    const ended: CliRun = await host.ended;
+    assert.match(ended.stderr, /host cut-off\/2 was declared lost/);
+    host = await startHost();
+    assert.equal(lease.now().token, `${name}/3`);
+    await until(async () => (await sandboxes()).length === 0, limitMs);
   });
 });
