@@ -31,15 +31,19 @@ const homeFile = z.object({ id: z.uuid() });
 export async function openStackId({ stackFile }: Pick<Paths, 'stackFile'>, objects: Objects): Promise<string> {
   const ofHome = await readHome(stackFile);
   const { id } = await changeIdentity(objects, (found) => found ?? { id: ofHome ?? randomUUID() });
-  if (ofHome !== null && ofHome !== id) {
-    throw new Error(
-      `the store ${objects.location} belongs to stack ${id}, and ${stackFile} says that this home is of stack ${ofHome}; ` +
-        'give each stack a prefix of its own in TEMPER_STORE, or this host a home of its own in TEMPER_HOME',
-    );
-  }
+  if (ofHome !== null && ofHome !== id) throw otherStack({ id, ofHome, stackFile }, objects);
   await createOnce(stackFile, `${JSON.stringify({ id })}\n`, 0o644);
   return id;
 }
+
+const otherStack = (
+  { id, ofHome, stackFile }: { readonly id: string; readonly ofHome: string; readonly stackFile: string },
+  { location }: Objects,
+): Error =>
+  new Error(
+    `the store ${location} belongs to stack ${id}, and ${stackFile} says that this home is of stack ${ofHome}; ` +
+      'give each stack a prefix of its own in TEMPER_STORE, or this host a home of its own in TEMPER_HOME',
+  );
 
 /** The origins of a stack's keys. */
 export interface KeySource {
@@ -76,14 +80,20 @@ function boundTo(id: string, keys: StackKeys): StackKeys {
 
 /**
  * Makes the keys of this host the only ones of the stack: after the loss of its key, or so that one that was replaced is refused
- * from then on. A home without a key gets one. Returns the id of the stack.
+ * from then on. A home without a key gets one. Refuses a home of another stack. Returns the id of the stack.
  */
-export async function replaceStackKeys({ paths, stackKeys }: KeySource, objects: Objects): Promise<string> {
+export async function replaceStackKeys(
+  { paths, stackKeys }: KeySource & { readonly paths: Pick<Paths, 'stackFile'> },
+  objects: Objects,
+): Promise<string> {
+  const stack = await identityOf(objects);
+  if (stack === null) throw new Error(`${objects.location} is no stack's store; correct TEMPER_STORE or the home`);
+  const { id } = stack;
+  const { stackFile } = paths;
+  const ofHome = await readHome(stackFile);
+  if (ofHome !== null && ofHome !== id) throw otherStack({ id, ofHome, stackFile }, objects);
   const keys = stackKeys === null ? await createKeyOfHome(paths.stackKey) : await stackKeys();
-  const { id } = await changeIdentity(objects, (found) => {
-    if (found === null) throw new Error(`${objects.location} is no stack's store; correct TEMPER_STORE or the home`);
-    return { ...found, keys: keys.map(fingerprint) };
-  });
+  await changeIdentity(objects, (found) => ({ ...(found ?? stack), keys: keys.map(fingerprint) }));
   return id;
 }
 

@@ -72,7 +72,7 @@ export async function claimName({ config, host, hosts, lease, log }: HostContext
  */
 export async function keepHost({ config, host, lease, log }: HostContext, signal: AbortSignal): Promise<void> {
   const lost = new AbortController();
-  const look = (): void => {
+  const lookNow = (): void => {
     const { state, token } = lease.now();
     if (state === 'fenced') {
       lost.abort(
@@ -83,6 +83,14 @@ export async function keepHost({ config, host, lease, log }: HostContext, signal
     if (draining !== null) host.intake.close(`drained: ${draining.reason}`);
     else if (state !== 'valid') host.intake.close('its lease ran out: its record in the store cannot be renewed');
     else host.intake.open();
+  };
+  // A lease that cannot be read ends the worker in order, as any other failure does.
+  const look = (): void => {
+    try {
+      lookNow();
+    } catch (error) {
+      lost.abort(error);
+    }
   };
   look();
   host.intake.onChange(() => {

@@ -79,7 +79,8 @@ async function requireOlder(from: Objects, to: Objects, key: string): Promise<vo
   throw new TemperFailure(
     'InvalidInput',
     `${key} in ${to.location} was changed at ${there}, and in ${from.location} at ${here}: the stack has worked on ${to.location} ` +
-      'since the last copy, and the older state would replace the newer one; use the destination as it is, or copy to another prefix',
+      'since the last copy, or the two clocks differ, and the older state would replace the newer one; use the destination as it is, ' +
+      'or copy to another prefix',
   );
 }
 

@@ -124,6 +124,9 @@ describe('the hosts of a stack', () => {
     await openStackKeys({ paths: found, stackKeys: null }, objects);
     await assert.rejects(openStackKeys({ paths: lost, stackKeys: null }, objects), /has no key of stack/);
     await assert.rejects(replaceStackKeys({ paths: found, stackKeys: null }, newStack()), /is no stack's store/);
+    const other = newStack();
+    await openStackId(await newHome(), other);
+    await assert.rejects(replaceStackKeys({ paths: lost, stackKeys: null }, other), /belongs to stack .* of stack/);
   });
 
   it('have the same keys in a copy of their store', async () => {

@@ -119,7 +119,8 @@ it('is a command, which needs a bucket', async () => {
   assert.deepEqual([unconfirmed.code, /expected --yes/.test(unconfirmed.stderr)], [2, true]);
   const replaced = await cliOn(home, nowhere, store).run('store', 'replace-key', '--yes', '--json');
   assert.equal(replaced.code, 0, replaced.stderr);
-  assert.match(JSON.parse(replaced.stdout).store, /^s3:/);
+  const { store: where, key } = JSON.parse(replaced.stdout);
+  assert.deepEqual([where.slice(0, 3), key], ['s3:', `a new key in ${pathsBelow(home).stackKey}`]);
   // The credentials may also be those of a profile.
   const { AWS_ACCESS_KEY_ID: id, AWS_SECRET_ACCESS_KEY: secret, ...withoutKeys } = store as Record<string, string>;
   const profiles = join(root, 'credentials');

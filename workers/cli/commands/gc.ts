@@ -40,6 +40,7 @@ export function ageMs(text: string): number {
 async function gc(options: GcOptions): Promise<void> {
   const { openStackClient } = await import('../stack/stack-client.ts');
   const { makeRetentionPass } = await import('../../retention.ts');
+  const { refuseOtherStack } = await import('../../../infra/temporal/stack-namespace.ts');
   const config = await runningConfigOf(options);
   const dryRun = options.dryRun === true;
   const interrupt = onInterrupt('ending after the file that is being removed');
@@ -54,8 +55,10 @@ async function gc(options: GcOptions): Promise<void> {
       olderThanMs: options.olderThan ?? null,
       signal: interrupt.signal,
       async connect() {
-        const { client, close } = await openStackClient(config);
+        const { client, close, shared } = await openStackClient(config);
         opened.push(close);
+        // Nothing is removed on the word of a server that may be another stack's.
+        await refuseOtherStack({ objects: shared.objects, client });
         return client;
       },
       note: (text) => notes.push(text),

@@ -7,6 +7,8 @@ import { configuredTarget, connectClient } from '../../../infra/temporal/connect
 import { isPortFree } from '../../../infra/temporal/ports.ts';
 import { refuseOtherStack } from '../../../infra/temporal/stack-namespace.ts';
 import { temporalTarget } from '../../../infra/temporal/temporal-target.ts';
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import { note } from '../text/output.ts';
 
 /** A stack as commands see it: its workflows, its blobs and its records. */
 export interface StackClient {
@@ -18,7 +20,10 @@ export interface StackClient {
   close(): Promise<void>;
 }
 
-/** Connects to the stack of a config. Throws if its Temporal server does not answer, or is another stack's. */
+/**
+ * Connects to the stack of a config. Throws if its Temporal server does not answer, or is another stack's. While the store is away
+ * nothing says whose the server is: a run can be paused or cancelled all the same.
+ */
 export async function openStackClient(config: Config): Promise<StackClient> {
   if (configuredTarget(config.env) === undefined && (await isPortFree(config.temporalPort))) {
     throw new Error(
@@ -29,7 +34,10 @@ export async function openStackClient(config: Config): Promise<StackClient> {
   const shared = await openSharedState(config.store);
   const { client, close } = await connectClient(temporalTarget(config));
   try {
-    await refuseOtherStack({ objects: shared.objects, client });
+    await refuseOtherStack({ objects: shared.objects, client }).catch((error: unknown) => {
+      if (!(error instanceof TemperFailure) || error.type !== 'StoreUnavailable') throw error;
+      note(`cannot compare the Temporal server with the store: ${error.message}`);
+    });
   } catch (error) {
     await close();
     throw error;

@@ -3,8 +3,9 @@ import type { Paths } from '../../../infra/paths.ts';
 import { isRunning, processIdentity } from '../../../infra/process/process-identity.mjs';
 import { type Hold, tryHoldAlone, tryUse } from '../../../infra/process/use-lock.ts';
 import type { Config } from '../../../infra/settings/config.ts';
-import { configuredTarget } from '../../../infra/temporal/connection.ts';
+import { configuredTarget, connectClient } from '../../../infra/temporal/connection.ts';
 import { pollers } from '../../../infra/temporal/pollers.ts';
+import { temporalTarget } from '../../../infra/temporal/temporal-target.ts';
 import { controlQueue } from '../../../workflows/contracts/queues.ts';
 import { AlreadyUp } from '../../up/claim-home.ts';
 import { neededParts } from '../../up/part-table.ts';
@@ -141,7 +142,8 @@ async function untilUnused(path: string, signal: AbortSignal): Promise<Hold> {
 
 /** Whether a control worker runs on the server that the environment names. */
 async function isServed(config: Config): Promise<boolean> {
-  const { client, close } = await openStackClient(config);
+  // A home on a directory follows the server that it finds, once its own control worker runs there.
+  const { client, close } = await connectClient(temporalTarget(config));
   try {
     return (await pollers(client, controlQueue, 'workflow')).length > 0;
   } finally {
