@@ -174,7 +174,8 @@ function observe(lastSeenMs: number | null, record: HostRecord | null): Observat
     lastSeenMs,
     unseenSinceMs: unseen ? before.unseenSinceMs : nowMs,
     renewal,
-    // A host may have renewed its record after this attempt was queued and before it read the record, but not before the next one is.
+    // A host may have renewed its record after this attempt was queued and before it read the record. The next attempt is queued
+    // later than that, so time is counted from there.
     unrenewedSinceMs: unrenewed ? (before.unrenewedSinceMs ?? nowMs) : null,
   };
 }

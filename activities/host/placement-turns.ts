@@ -16,7 +16,10 @@ const emptyAfterMs = 5_000;
 const goneAfterMs = 1_000;
 /** The interval at which a queue's turn is checked again if no slot changes: training may have ended. */
 const checkAgainMs = 1_000;
-/** The times for which a queue is left to other hosts: the first one, which doubles with each rollout that belongs to them, and the longest. */
+/**
+ * The shortest and the longest time for which a queue is left to other hosts. It doubles with each rollout in a row that belongs to
+ * them.
+ */
 const leftMs = { first: 1_000, longest: 30_000 } as const;
 
 /**

@@ -20,6 +20,7 @@ export function resumeHost(hosts: Hosts, host: string): Promise<HostRecord | nul
   );
 }
 
+/** The generation of a host that is to be declared lost, and why. */
 export interface Loss {
   readonly generation: number;
   readonly reason: string;

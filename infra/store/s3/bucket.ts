@@ -29,8 +29,8 @@ export function createBucket(options: Bucket): Objects {
     if (!proved) await requireConditionalRemoval(options, { Bucket: bucket, Key: `${rootOf(options)}hosts/` });
     proved = true;
     const object = objectOf(options, key);
-    // Each try looks again. An earlier one may have removed the object, and another process may have written it again: its version is the
-    // same then, as it follows from the bytes, but it is young.
+    // Each try looks again. An earlier one may have removed the object, and another process may have written it again: it has the
+    // same version then, which follows from the bytes, but it is young.
     return options.requests.run(`remove ${key}`, async () => {
       const found = await headOnce(options, object);
       if (found === null) return true;

@@ -6,6 +6,7 @@ import { it } from 'node:test';
 import { startRun } from '../../../workers/cli/follow/start-workflow.ts';
 import { cliOn } from '../../helpers/cli.ts';
 import { startTestServer } from '../../helpers/temporal/temporal.ts';
+import { until } from '../../helpers/until.ts';
 
 it('cancels a run while the store is away, and says that it could not compare it with the server', async () => {
   await using stack = new AsyncDisposableStack();
@@ -26,7 +27,7 @@ it('cancels a run while the store is away, and says that it could not compare it
     return events?.some((event) => event.workflowExecutionCancelRequestedEventAttributes) === true;
   };
   // No worker runs here, so the command would wait for the end of the run for ever.
-  while (process.exitCode === null && !(await cancelled())) await new Promise((resolve) => setTimeout(resolve, 100));
+  await until(async () => process.exitCode !== null || (await cancelled()));
   process.kill('SIGKILL');
   assert.equal(await cancelled(), true);
   assert.match((await ended).stderr, /cannot compare the Temporal server with the store: cannot read stack\.json/);
