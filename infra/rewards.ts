@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { resolutionRewards, rewardOf } from '../workflows/algorithms/reward.ts';
+import { asReward } from '../workflows/algorithms/rounding.ts';
 import { errorMessage } from '../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../workflows/contracts/failures.ts';
 import { isOwnPolicy, rewardPolicies } from '../workflows/contracts/resolution.ts';
@@ -83,6 +84,7 @@ async function applyReward(own: Reward, verdict: Verdict): Promise<number> {
         cause: error,
       });
     });
-  if (typeof value === 'number' && value >= 0 && value <= 1) return value;
+  const reward = asReward(value);
+  if (reward !== null) return reward;
   throw new TemperFailure('InvalidReward', `reward policy ${own.name}: expected a number from 0 to 1, got ${value}`);
 }

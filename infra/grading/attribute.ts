@@ -1,4 +1,4 @@
-import { rewardOf } from '../../workflows/algorithms/reward.ts';
+import { isSolved } from '../../workflows/algorithms/reward.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
@@ -21,7 +21,7 @@ export async function requireHosts(
   signal: AbortSignal,
 ): Promise<boolean> {
   const lacking = await unreachedHosts(host.store, verdict);
-  if (lacking.length === 0 || input.files.solution.size === 0 || rewardOf(verdict, 'binary') === 1) return true;
+  if (lacking.length === 0 || input.files.solution.size === 0 || isSolved(verdict)) return true;
   // Tests that always ask for a host which they do without cost this once, and not once for each rollout.
   const without = [solutionKey(input.task), 'without', ...lacking.toSorted()].join(' ');
   if (host.solvable.has(without)) return true;
@@ -29,7 +29,7 @@ export async function requireHosts(
   const asked = await askedHosts(host.store, reference);
   const still = asked.unreached.filter((one) => lacking.includes(one));
   if (still.length === 0) return !asked.reached.some((one) => lacking.includes(one));
-  if (rewardOf(reference, 'binary') === 1) {
+  if (isSolved(reference)) {
     if (still.length === lacking.length) host.solvable.add(without);
     return true;
   }
@@ -87,7 +87,7 @@ async function requirePrograms(
   const key = solutionKey(task);
   if (files.solution.size === 0 || host.solvable.has(key)) return;
   const reference = await judgeReference(host, input, signal);
-  if (rewardOf(reference.verdict, 'binary') === 1) host.solvable.add(key);
+  if (isSolved(reference.verdict)) host.solvable.add(key);
   const lacking = missing.filter((name) => reference.missing.includes(name));
   if (lacking.length === 0) return;
   throw new TemperFailure(

@@ -1,5 +1,5 @@
 import { firstOfEach } from '../../workflows/algorithms/flags.ts';
-import { rewardOf } from '../../workflows/algorithms/reward.ts';
+import { isSolved } from '../../workflows/algorithms/reward.ts';
 import type { Diff } from '../../workflows/contracts/diff.ts';
 import type { FailureType } from '../../workflows/contracts/failures.ts';
 import type { Flag } from '../../workflows/contracts/flags.ts';
@@ -47,7 +47,7 @@ export async function judgeRun(
 ): Promise<Judged> {
   const flags = firstOfEach([...flagEvaluation(patch, protection, run), ...beyond]);
   const verdict = { ...(await toVerdict(store, run, { subject, flags })), ...placed };
-  const missing = rewardOf(verdict, 'binary') === 1 ? [] : missingPrograms(run.log.toString('utf8'));
+  const missing = isSolved(verdict) ? [] : missingPrograms(run.log.toString('utf8'));
   return { verdict, fault: faultOf(run), missing };
 }
 

@@ -13,6 +13,8 @@ const otherFiles = [
   '../harbor/test-environment',
   '../harbor/task-toml',
   '../../workflows/algorithms/weighted-reward',
+  '../../workflows/algorithms/mean',
+  '../../workflows/algorithms/rounding',
 ];
 const folders = ['.', '../sandbox', '../kits/test-logs'];
 

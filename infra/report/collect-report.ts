@@ -1,5 +1,6 @@
 import { addRollout } from '../../workflows/algorithms/cost.ts';
 import { countFlags } from '../../workflows/algorithms/flags.ts';
+import { meanOrNull } from '../../workflows/algorithms/mean.ts';
 import type { Ledger } from '../../workflows/contracts/cost.ts';
 import type { Trick } from '../../workflows/contracts/flags.ts';
 import type { GroupReport, RolloutReport } from '../../workflows/contracts/group.ts';
@@ -86,7 +87,7 @@ function fatesOf({ trained, zeroVariance, dropped }: StepRecord): Map<number, Fa
 
 function groupFacts(index: number, fate: Fate, report: GroupReport | undefined): GroupFacts {
   const rewards = report?.rollouts.flatMap(({ reward }) => reward ?? []) ?? [];
-  return { index, fate, task: report?.task ?? '', rewards, meanReward: mean(rewards) };
+  return { index, fate, task: report?.task ?? '', rewards, meanReward: meanOrNull(rewards) };
 }
 
 function countFates({ steps, groups }: RunRecords): Count<Fate> {
@@ -131,7 +132,7 @@ export function flagFacts(rollouts: readonly Flagged[]): FlagFacts[] {
   }
   const facts = [...byTrick].map(([trick, flagged]): FlagFacts => {
     const [best] = flagged.toSorted((a, b) => (b.reward ?? -1) - (a.reward ?? -1));
-    const meanReward = mean(flagged.flatMap(({ reward }) => reward ?? []));
+    const meanReward = meanOrNull(flagged.flatMap(({ reward }) => reward ?? []));
     return { trick, count: flagged.length, meanReward, workflowId: best?.workflowId ?? '' };
   });
   return facts.sort((a, b) => b.count - a.count);
@@ -169,6 +170,3 @@ function timeStages(groups: readonly Pick<GroupReport, 'rollouts'>[]): StageTimi
 function quantile(sorted: readonly number[], share: number): number {
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? Number.NaN;
 }
-
-const mean = (values: readonly number[]): number | null =>
-  values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0) / values.length;

@@ -1,4 +1,5 @@
 import { flagsOfRollout } from '../../workflows/algorithms/flags.ts';
+import { isSolved } from '../../workflows/algorithms/reward.ts';
 import { verdictText } from '../../workflows/algorithms/verdict-text.ts';
 import type { StopReason } from '../../workflows/contracts/outcome.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
@@ -56,12 +57,11 @@ function lineKind(line: string): 'file' | 'hunk' | 'added' | 'removed' | 'same' 
 }
 
 function verdict(verdict: Verdict, log: string | null): Markup {
-  const { kind, value, exitCode, resolution, restored } = verdict;
-  const good = resolution === undefined ? value === 1 : resolution.status === 'resolved';
+  const { exitCode, resolution, kind, restored } = verdict;
   const decided = (resolution?.decidedBy ?? []).map(
     ({ list, id, status }) => html`<li><b>${status}</b> <code>${id}</code> of ${list}</li>`,
   );
-  return html`<h3>Verdict</h3><p><span class="tag ${kind === 'graded' && good ? 'good' : 'bad'}">${resolution?.status ?? kind}</span> ${verdictText(verdict)}${
+  return html`<h3>Verdict</h3><p><span class="tag ${isSolved(verdict) ? 'good' : 'bad'}">${resolution?.status ?? kind}</span> ${verdictText(verdict)}${
     exitCode === null ? null : html` (exit code ${exitCode})`
   }.</p>${decided.length === 0 ? null : html`<ul>${decided}</ul>`}
     ${restored ? html`<p>Restored protected files (${restored.count}): ${restored.paths.join(', ')}</p>` : null}

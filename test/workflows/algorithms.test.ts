@@ -2,14 +2,15 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { advantageRules } from '../../workflows/algorithms/advantages.ts';
-import { fateOnArrival, summariseGroup } from '../../workflows/algorithms/group-report.ts';
-import { tokenWeight } from '../../workflows/algorithms/normalise.ts';
+import { fateInStep, fateOnArrival, summariseGroup } from '../../workflows/algorithms/group-report.ts';
+import { normalise, tokenWeight } from '../../workflows/algorithms/normalise.ts';
 import { rewardOf } from '../../workflows/algorithms/reward.ts';
 import { toRolloutReport } from '../../workflows/algorithms/rollout-end.ts';
 import { admissible, staleness } from '../../workflows/algorithms/staleness.ts';
 import type { RolloutReport } from '../../workflows/contracts/group.ts';
 import { type Outcome, outcomes, zeroCount } from '../../workflows/contracts/outcome.ts';
 import { type RolloutResult, stages } from '../../workflows/contracts/rollout.ts';
+import { training } from '../../workflows/contracts/run.ts';
 
 const reward = fc.double({ min: 0, max: 1, noNaN: true });
 const rewards = fc.array(reward, { minLength: 1, maxLength: 32 });
@@ -35,12 +36,18 @@ describe('advantages', () => {
       );
     });
 
-    it(`by ${name} are 0 if all rewards are equal`, () => {
-      fc.assert(
-        fc.property(fc.constantFrom(0, 0.5, 1), fc.integer({ min: 1, max: 32 }), (value, k) =>
-          rule(Array.from({ length: k }, () => value)).every((one) => one === 0),
-        ),
-      );
+    it(`by ${name} are exactly 0 if all rewards are equal, up to rounding errors, and 0 is no variance`, () => {
+      const flat = (given: readonly number[]): boolean => {
+        const counted = normalise(
+          { rollouts: given.map((value) => ({ group: 0, reward: value })), segments: [] },
+          training.parse({ advantage: name }),
+        );
+        const zeros = [...rule(given), ...counted.advantages].every((one) => one === 0);
+        return zeros && counted.zeroVarianceShare === 1 && fateInStep(given, 'drop') === 'zero-variance';
+      };
+      fc.assert(fc.property(reward, fc.integer({ min: 1, max: 32 }), (value, k) => flat(Array(k).fill(value))));
+      // A sum of the same scores in another order.
+      assert.ok(flat([0.1 + 0.2 + 0.3, 0.3 + 0.2 + 0.1, 0.6]));
     });
   }
 

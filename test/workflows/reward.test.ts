@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { parseScores } from '../../infra/grading/tests/reward.ts';
+import { parseReward, parseScores } from '../../infra/grading/tests/reward.ts';
 import { resolutionRewards } from '../../workflows/algorithms/reward.ts';
+import { lackingFor, rewardOfSteps } from '../../workflows/algorithms/task-step.ts';
 import { weightedReward } from '../../workflows/algorithms/weighted-reward.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Resolution } from '../../workflows/contracts/resolution.ts';
@@ -61,6 +62,25 @@ describe('the reward of named scores', () => {
     assert.equal(weightedReward({ style: 1, tests: 0.5, note: 0 }, { style: 1, tests: 3 }), 0.625);
   });
 
+  it('is their common value if all weighted scores are equal, and never above the highest', () => {
+    const weights = fc.dictionary(
+      fc.stringMatching(/^[a-z]{1,3}$/),
+      fc.oneof(fc.integer({ min: 0, max: 20 }), fc.double({ min: 0, max: 1e6, noNaN: true })),
+      { minKeys: 1, maxKeys: 24 },
+    );
+    fc.assert(
+      fc.property(weights, score, (given, common) => {
+        fc.pre(Object.values(given).some((one) => one > 0));
+        const allOf = (value: number) => Object.fromEntries(Object.keys(given).map((name) => [name, value]));
+        return weightedReward(allOf(1), given) === 1 && weightedReward(allOf(common), given) === common;
+      }),
+      { numRuns: 1_000 },
+    );
+    const ones = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`s${at}`, 1]));
+    for (let count = 1; count <= 64; count += 1) assert.equal(weightedReward(ones(count), ones(count)), 1, `${count}`);
+    assert.equal(weightedReward({ a: 1, b: 1, c: 1, free: 0 }, { a: 3, b: 2, c: 1, free: 0 }), 1);
+  });
+
   it('fails if a score is missing or out of range, or if the weights are invalid', () => {
     for (const scores of [
       {},
@@ -75,6 +95,24 @@ describe('the reward of named scores', () => {
       assert.throws(() => weightedReward({ tests: 1, style: 1 }, weights), isOf('InvalidInput'));
     }
     assert.throws(() => weightedReward({}, { toString: 1 }), isOf('InvalidReward'));
+  });
+
+  it('lets the next step begin if it is the least one, up to a rounding error', () => {
+    // 0.6 + 0.3 is 0.8999999999999999.
+    const reward = weightedReward({ a: 1, b: 1, c: 0 }, { a: 0.6, b: 0.3, c: 0.1 });
+    assert.deepEqual(lackingFor({ minReward: 0.9 }, { value: reward }), []);
+    assert.deepEqual(lackingFor({ minScores: { a: 1 } }, { value: 1, scores: { a: 0.9999999999999999 } }), []);
+    assert.equal(lackingFor({ minReward: 0.9 }, { value: 0.899_999 }).length, 1);
+    const steps = (value: number, count: number) => Array.from({ length: count }, () => ({ reward: value }));
+    for (const value of [0.1, 0.7, 1]) assert.equal(rewardOfSteps(steps(value, 6), undefined), value);
+    assert.equal(rewardOfSteps([], undefined), 0);
+  });
+
+  it('takes rounding errors past 0 and 1 for the bound', () => {
+    assert.deepEqual(parseScores('{"a": 1.0000000000000002, "b": -1e-17}'), { a: 1, b: 0 });
+    assert.equal(parseReward('reward.txt', '1.0000000000000002'), 1);
+    assert.throws(() => parseReward('reward.txt', '1.000001'), isOf('InvalidReward'));
+    assert.equal(weightedReward({ a: 1.0000000000000002 }, { a: 1 }), 1);
   });
 
   it('accepts only files with numbers from 0 to 1', () => {

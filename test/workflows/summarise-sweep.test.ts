@@ -91,6 +91,11 @@ it('computes pass@k over the tasks with at least k counted attempts', () => {
   ]);
 });
 
+it('counts a reward as a pass if only rounding errors keep it below the least one', () => {
+  const { result } = summarise([row(0, 0, { reward: 0.1 + 0.7 + 0.2 - 2 ** -53 }), row(0, 1, { reward: 0.999_99 })]);
+  assert.equal(result.passAt1?.mean, 0.5);
+});
+
 it('has no rate instead of 0 if nothing is counted', () => {
   const { result } = summarise([row(0, 0, { outcome: 'infra', reward: null })]);
   assert.deepEqual([result.passAt1, result.reward, result.meanReward, result.passAtK], [null, null, null, []]);

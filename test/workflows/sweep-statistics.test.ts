@@ -97,6 +97,7 @@ describe('the mean of clusters', () => {
     // Wilson 1927: the lower bound is n / (n + z²).
     close(all?.low, 10 / (10 + 3.841459), 1e-6);
     assert.equal(all?.high, 1);
+    assert.equal(clusteredMean([[0.1, 0.1, 0.1], [0.1]])?.standardError, null, 'their means are equal');
     assert.deepEqual(clusteredMean([[0]])?.low, 0);
     close(clusteredMean([[0]])?.high, wilson(0, 1).high);
     assert.equal(clusteredMean([]), null);
@@ -177,6 +178,16 @@ describe('two sweeps', () => {
     ]);
     // Sums of ±3 ± 4 (quarters): all four patterns reach |1|.
     assert.equal(found?.pValue, 1);
+  });
+
+  it('have a wide interval if all tasks changed by the same share', () => {
+    // 2/3 - 1/3 and 1 - 2/3 differ in their last digit.
+    const [before, after] = [
+      [score('a', 1, 3), score('b', 2, 3)],
+      [score('a', 2, 3), score('b', 3, 3)],
+    ];
+    const found = compareSweeps(before, after);
+    assert.ok(found !== null && found.high - found.low > 0.5, JSON.stringify(found));
   });
 
   it('are not compared without a common task', () => {

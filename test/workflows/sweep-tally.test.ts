@@ -58,3 +58,10 @@ it('counts attempts that wait for a retry as infra when the sweep is cancelled',
   const { retried, outcomes, leftOut } = tally.sums;
   assert.deepEqual([retried, outcomes.infra, outcomes.cancelled, leftOut.infra], [0, 1, 2, 1]);
 });
+
+it('counts a reward as a pass if only rounding errors keep it below the least one', () => {
+  const tally = createBegunTally();
+  tally.settle(1, row(1, { reward: 0.9999999999999999 }));
+  tally.settle(2, row(2, { reward: 0.999_99 }));
+  assert.equal(tally.sums.passed, 1);
+});

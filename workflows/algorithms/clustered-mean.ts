@@ -1,5 +1,6 @@
 import type { Estimate } from '../contracts/sweep.ts';
 import { meanOf } from './mean.ts';
+import { areEqual } from './rounding.ts';
 import { tFactor, zFactor } from './student-t.ts';
 
 /**
@@ -21,7 +22,7 @@ export function clusteredMean(clusters: readonly (readonly number[])[]): Estimat
   const mean = meanOf(means);
   const squares = means.reduce((sum, value) => sum + (value - mean) ** 2, 0);
   const tasks = means.length;
-  if (means.every((value) => value === means[0])) return { mean, ...wilson(mean, tasks), standardError: null, tasks };
+  if (areEqual(means)) return { mean, ...wilson(mean, tasks), standardError: null, tasks };
   const standardError = Math.sqrt(squares / (tasks * (tasks - 1)));
   const half = tFactor(tasks - 1) * standardError;
   return { mean, low: Math.max(0, mean - half), high: Math.min(1, mean + half), standardError, tasks };

@@ -1,6 +1,7 @@
 import type { SweepComparison, TaskScore } from '../contracts/sweep.ts';
 import { wilson } from './clustered-mean.ts';
 import { meanOf } from './mean.ts';
+import { areEqual } from './rounding.ts';
 import { signFlipTest } from './sign-flip-test.ts';
 import { tFactor } from './student-t.ts';
 
@@ -43,7 +44,7 @@ export function compareSweeps(before: readonly Scored[], after: readonly Scored[
 function difference(differences: readonly number[]): Pick<SweepComparison, 'difference' | 'low' | 'high'> {
   const n = differences.length;
   const mean = meanOf(differences);
-  if (differences.every((value) => value === differences[0])) {
+  if (areEqual(differences)) {
     const { low, high } = wilson((mean + 1) / 2, n);
     return { difference: mean, low: 2 * low - 1, high: 2 * high - 1 };
   }

@@ -5,6 +5,7 @@ import type { Training } from '../contracts/run.ts';
 import { addRollout } from './cost.ts';
 import { countFlags } from './flags.ts';
 import { meanOrNull } from './mean.ts';
+import { areEqual } from './rounding.ts';
 
 /** Summarises a group's report for its run. `minVersion` is the oldest version that sampled a token, from which staleness counts. */
 export function summariseGroup(report: GroupReport, runKey: string): GroupSummary {
@@ -49,6 +50,5 @@ export function fateInStep(
   rewards: readonly number[],
   zeroVariance: Training['zeroVariance'],
 ): Extract<Fate, 'trained' | 'zero-variance'> {
-  const equal = rewards.every((reward) => reward === rewards[0]);
-  return equal && zeroVariance === 'drop' ? 'zero-variance' : 'trained';
+  return areEqual(rewards) && zeroVariance === 'drop' ? 'zero-variance' : 'trained';
 }

@@ -1,5 +1,6 @@
 import type { Resolution, RewardPolicy } from '../contracts/resolution.ts';
 import type { Verdict } from '../contracts/verdict.ts';
+import { reaches } from './rounding.ts';
 
 /**
  * The reward of a verdict: the number that the tests wrote, or what the policy makes of a resolution. Time used up, a patch
@@ -10,6 +11,9 @@ export function rewardOf(verdict: Verdict, policy: RewardPolicy): number {
   if (kind !== 'graded') return 0;
   return resolution === undefined ? (value ?? 0) : resolutionRewards[policy](resolution);
 }
+
+/** Whether the tests pass whole: they wrote the highest reward, or resolve the task. */
+export const isSolved = (verdict: Verdict): boolean => reaches(rewardOf(verdict, 'binary'), 1);
 
 /**
  * The reward of a resolution, which is the judgement on a test log, in [0, 1]. A refused resolution is 0 under each policy,

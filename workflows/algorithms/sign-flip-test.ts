@@ -1,11 +1,11 @@
+import { roundingError } from './rounding.ts';
+
 /** The finest common share: differences are treated as multiples of at most 1 over this, the least common multiple of 1 … 12. */
 const finestShare = 27_720;
 /** The largest number of additions of the exact test, which takes well under a second. */
 const mostWork = 50_000_000;
 /** The number of random flips, if the exact test would take too long. */
 const draws = 20_000;
-/** The largest difference of equal sums: differences are shares with rounding errors. */
-const epsilon = 1e-9;
 
 export interface SignFlipTest {
   readonly pValue: number;
@@ -23,7 +23,7 @@ export interface SignFlipTest {
  * SAGMB 9(1). The flips come from a fixed seed, so that a comparison always gives the same answer.
  */
 export function signFlipTest(differences: readonly number[]): SignFlipTest {
-  const moved = differences.filter((difference) => Math.abs(difference) > epsilon);
+  const moved = differences.filter((difference) => Math.abs(difference) > roundingError);
   if (moved.length === 0) return { pValue: 1, method: 'exact' };
   const exact = exactly(moved);
   return exact === null ? { pValue: byDraws(moved), method: 'random' } : { pValue: exact, method: 'exact' };
@@ -69,7 +69,7 @@ function commonShare(differences: readonly number[]): number | null {
 
 function multipleFor(value: number): number | null {
   for (let factor = 1; factor <= 1000; factor += 1) {
-    if (Math.abs(value * factor - Math.round(value * factor)) < epsilon * factor) return factor;
+    if (Math.abs(value * factor - Math.round(value * factor)) < roundingError * factor) return factor;
   }
   return null;
 }
@@ -81,7 +81,7 @@ function byDraws(differences: readonly number[]): number {
   for (let draw = 0; draw < draws; draw += 1) {
     let sum = 0;
     for (const difference of differences) sum += random() ? difference : -difference;
-    if (Math.abs(sum) >= seen - epsilon) far += 1;
+    if (Math.abs(sum) >= seen - roundingError) far += 1;
   }
   return (far + 1) / (draws + 1);
 }

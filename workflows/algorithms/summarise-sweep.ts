@@ -15,6 +15,7 @@ import { addRollout } from './cost.ts';
 import { countFlags } from './flags.ts';
 import { meanOrNull } from './mean.ts';
 import { passAtK } from './pass-at-k.ts';
+import { reaches } from './rounding.ts';
 
 export interface SweepToSummarise extends Omit<SweepReport, 'result' | 'taskScores' | 'leftOut' | 'flagged'> {
   readonly pin: Pin;
@@ -49,7 +50,7 @@ export function summariseSweep(options: SweepToSummarise): SweepReport {
     return why === null ? [] : [{ ...row, why }];
   });
   const counted = last.filter((row) => whyLeftOut(row, pin) === null);
-  const passes = (row: SweepRow): boolean => rewardOrZero(row) >= input.passAt;
+  const passes = (row: SweepRow): boolean => reaches(rewardOrZero(row), input.passAt);
   const [lastOf, countedOf] = [Map.groupBy(last, taskOf), Map.groupBy(counted, taskOf)];
   const tried: Tried[] = tasks.map((address, index) => {
     const of = countedOf.get(index) ?? [];

@@ -1,5 +1,7 @@
 import type { Task, TaskStep } from '../contracts/task.ts';
 import type { Verdict } from '../contracts/verdict.ts';
+import { meanOrNull } from './mean.ts';
+import { reaches } from './rounding.ts';
 
 /** Returns one step of a task that has several as a task of its own, with its own limits and network. Steps are counted from 1. */
 export function taskOfStep({ steps = [], ...whole }: Task, number: number): Task {
@@ -23,11 +25,12 @@ export function lackingFor(
   { value, scores = {} }: Pick<Verdict, 'value' | 'scores'>,
 ): readonly string[] {
   const reward = value ?? 0;
-  const ofReward = minReward === undefined || reward >= minReward ? [] : [`a reward of ${reward}, below ${minReward}`];
+  const ofReward =
+    minReward === undefined || reaches(reward, minReward) ? [] : [`a reward of ${reward}, below ${minReward}`];
   const ofScores = Object.entries(minScores).flatMap(([name, least]) => {
     const score = Object.hasOwn(scores, name) ? scores[name] : undefined;
     if (score === undefined) return [`no score ${name}, which must be at least ${least}`];
-    return score >= least ? [] : [`a score ${name} of ${score}, below ${least}`];
+    return reaches(score, least) ? [] : [`a score ${name} of ${score}, below ${least}`];
   });
   return [...ofReward, ...ofScores];
 }
@@ -35,5 +38,5 @@ export function lackingFor(
 /** Computes the reward of a task from the rewards of the steps that ran, by the rule of its format. */
 export function rewardOfSteps(steps: readonly { readonly reward: number }[], rule: Task['rewardOfSteps']): number {
   if (rule === 'final') return steps.at(-1)?.reward ?? 0;
-  return steps.reduce((sum, { reward }) => sum + reward, 0) / Math.max(1, steps.length);
+  return meanOrNull(steps.map(({ reward }) => reward)) ?? 0;
 }

@@ -52,7 +52,9 @@ export const sweepInput = z
         'The name of an upstream model to evaluate instead of the policy. Refused with `UnknownUpstream` if it is not ' +
           'configured. Default: none.',
       ),
-    passAt: number(0.001, 1).default(1).describe('The minimum reward that counts as a pass.'),
+    passAt: number(0.001, 1)
+      .default(1)
+      .describe('The minimum reward that counts as a pass, up to a rounding error of 1e-9.'),
     infraRetries: integer(0, 20, 'retries')
       .default(2)
       .describe('The number of retries of an attempt that ended as `infra`, each as a new rollout.'),

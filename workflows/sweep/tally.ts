@@ -1,5 +1,6 @@
 import { addRollout, unknownLedger } from '../algorithms/cost.ts';
 import { addFlags, countFlags, noFlags } from '../algorithms/flags.ts';
+import { reaches } from '../algorithms/rounding.ts';
 import { type Pin, whyLeftOut } from '../algorithms/summarise-sweep.ts';
 import type { Budget } from '../contracts/budget.ts';
 import { outcomes, zeroCount } from '../contracts/outcome.ts';
@@ -247,7 +248,7 @@ class Tally implements SweepTally {
       ...sums,
       outcomes: ended,
       counted: sums.counted + 1,
-      passed: sums.passed + (reward >= this.#input.passAt ? 1 : 0),
+      passed: sums.passed + (reaches(reward, this.#input.passAt) ? 1 : 0),
       rewards: sums.rewards + reward,
     };
   }

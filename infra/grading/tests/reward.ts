@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { asReward } from '../../../workflows/algorithms/rounding.ts';
 import { weightedReward } from '../../../workflows/algorithms/weighted-reward.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { Verdict } from '../../../workflows/contracts/verdict.ts';
@@ -96,8 +97,8 @@ function hasReward(content: string): boolean {
  */
 export function parseReward(file: RewardFile, content: string): number {
   const text = content.trim();
-  const value = file === 'reward.txt' ? Number(text === '' ? Number.NaN : text) : numberIn(text);
-  if (Number.isFinite(value) && value >= 0 && value <= 1) return value;
+  const value = asReward(file === 'reward.txt' ? Number(text === '' ? Number.NaN : text) : numberIn(text));
+  if (value !== null) return value;
   const shown = JSON.stringify(text.slice(0, 80));
   throw new TemperFailure('InvalidReward', `/logs/verifier/${file}: expected one number from 0 to 1, got ${shown}`);
 }
@@ -113,7 +114,7 @@ function onlyValue(rewards: Readonly<Record<string, unknown>>): unknown {
   return values.length === 1 ? values[0] : undefined;
 }
 
-const scoresSchema = z.record(z.string(), z.number().min(0).max(1));
+const scoresSchema = z.record(z.string(), z.number().transform(asReward).pipe(z.number()));
 
 /** Parses a `reward.json` of several named scores, each from 0 to 1. Throws InvalidReward. */
 export function parseScores(content: string): Readonly<Record<string, number>> {

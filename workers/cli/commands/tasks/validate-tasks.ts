@@ -4,6 +4,7 @@ import { graderVersion } from '../../../../infra/grading/version.ts';
 import { packedAddress } from '../../../../infra/tasks/address.ts';
 import type { FoundTask } from '../../../../infra/tasks/find-task.ts';
 import { disagreeing, type FlakyEvidence } from '../../../../infra/tasks/quarantine.ts';
+import { areEqual } from '../../../../workflows/algorithms/rounding.ts';
 import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
 import type { SandboxChoice } from '../../../../workflows/contracts/sandbox-kinds.ts';
 import type { Task } from '../../../../workflows/contracts/task.ts';
@@ -107,11 +108,12 @@ export function whyInvalid(oracle: readonly RolloutRow[], nop: readonly RolloutR
 }
 
 function whyNot(what: string, rows: readonly RolloutRow[], wanted: number): string | null {
-  const bad = rows.find(({ reward }) => reward !== wanted);
+  const isWanted = ({ reward }: RolloutRow): boolean => reward !== null && areEqual([reward, wanted]);
+  const bad = rows.find((row) => !isWanted(row));
   if (bad === undefined) return null;
-  const right = rows.filter(({ reward }) => reward === wanted).length;
+  const right = rows.filter(isWanted).length;
   // A failure of the infrastructure says nothing about the tests.
-  const disagrees = rows.some(({ outcome, reward }) => outcome === 'scored' && reward !== wanted);
+  const disagrees = rows.some((row) => row.outcome === 'scored' && !isWanted(row));
   const flaky =
     right === 0 || !disagrees ? '' : `; ${right} of its ${rows.length} rollouts score ${wanted}: the tests are flaky`;
   return `${what}: ${endOf(bad)}${flaky}`;
