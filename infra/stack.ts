@@ -2,7 +2,7 @@ import { createHmac, randomBytes, randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import type { Paths } from './paths.ts';
-import { createOnce } from './process/create-once.ts';
+import { createOnce } from './store/files.ts';
 import type { Objects } from './store/objects.ts';
 import { untilWritten } from './store/until-written.ts';
 

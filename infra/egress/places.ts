@@ -39,7 +39,13 @@ export function createEgressPlaces(root: string): EgressPlaces {
     socketOf: (sandbox) => join(directoryOf(sandbox), socketName),
     async recorded(sandbox, phase) {
       const text = await readFile(recordOf(sandbox, phase), 'utf8').catch(absent);
-      return text === null ? [] : parseRows(text);
+      if (text === null) return [];
+      try {
+        return parseRows(text);
+      } catch {
+        // A power cut has torn the file, which is not synced: it is written each second, and that may lose as much.
+        return [];
+      }
     },
     async record(sandbox, phase, rows) {
       await mkdir(root, { recursive: true, mode: 0o711 });

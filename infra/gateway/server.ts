@@ -3,6 +3,7 @@ import { sampledTokensOf } from '../../workflows/algorithms/turns.ts';
 import { endlessLease, type Lease } from '../hosts/lease.ts';
 import { checkPrefix, type Model } from '../kits/chat-tokens/index.ts';
 import { openModel } from '../open-model.ts';
+import { makeDirectory } from '../process/durable-directory.ts';
 import type { StackKeys } from '../stack.ts';
 import type { Store } from '../store/store.ts';
 import type { TurnRecord } from './branches/turn-record.ts';
@@ -100,7 +101,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { forward, close: closeForward } = createForward(peers);
   const model = await openModel(options.modelDir);
   logForks(options, model);
-  await mkdir(options.journalDir, { recursive: true, mode: 0o700 });
+  await makeDirectory(options.journalDir, 0o700);
   const presence = await createPresence(options.journalDir, Date.now());
   const sessions = createSessions({
     name,

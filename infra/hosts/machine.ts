@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
-import { createOnce } from '../process/create-once.ts';
+import { createOnce } from '../store/files.ts';
 
 const machineFile = z.object({ id: z.uuid() });
 

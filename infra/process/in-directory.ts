@@ -1,5 +1,5 @@
-import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { makeDirectory } from './durable-directory.ts';
 
 /** A path that can never exist, such as one below a dangling link, fails with the same code as a directory that was removed. */
 const mostTries = 100;
@@ -11,7 +11,7 @@ const mostTries = 100;
 export async function inDirectory<Result>(path: string, create: () => Promise<Result>): Promise<Result> {
   for (let tries = 1; ; tries += 1) {
     try {
-      await mkdir(dirname(path), { recursive: true });
+      await makeDirectory(dirname(path));
       return await create();
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT' || tries === mostTries) throw error;

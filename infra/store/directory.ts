@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { link, open, readdir, rename, rm, rmdir, stat, utimes } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { syncDirectory } from '../process/durable-directory.ts';
 import { withLock } from '../process/file-lock.ts';
 import { touch } from '../process/touch.ts';
-import { replaceFile, storeFailure, writeTemporary } from './files.ts';
+import { createFile, replaceFile, storeFailure } from './files.ts';
 import {
   checkedKey,
   type FoundObject,
@@ -23,7 +24,7 @@ export interface DirectoryPlace {
 const unlisted = /\.(tmp|removed|lock)$/;
 
 /**
- * Keeps objects as files below a directory. Each is synced before it gets its name. Times of change are those of the files, so
+ * Keeps objects as files below a directory. Each is synced before it gets its name, and its name before a call returns. Times of change are those of the files, so
  * that objects can be listed without a look into them.
  */
 export function createDirectory(root: string): Objects {
@@ -76,12 +77,17 @@ async function factsOf(path: string): Promise<ObjectFacts> {
   return { size, changedAtMs: mtimeMs };
 }
 
+/** The age from which the writer of a file has made its name durable, or the file system has. */
+const settledMs = 60_000;
+
 /** Makes the time of a file now. Returns false if there is no file of that size that this process may change. */
 async function renewed(path: string, size: number): Promise<boolean> {
   try {
-    if ((await stat(path)).size !== size) return false;
+    const found = await stat(path);
+    if (found.size !== size) return false;
     const now = new Date();
     await utimes(path, now, now);
+    if (now.getTime() - found.birthtimeMs < settledMs) await syncDirectory(dirname(path));
     return true;
   } catch {
     return false;
@@ -89,20 +95,8 @@ async function renewed(path: string, size: number): Promise<boolean> {
 }
 
 async function create(path: string, bytes: Uint8Array): Promise<string | null> {
-  const temporary = await writeTemporary(path, bytes);
-  return writing(path, async () => {
-    try {
-      const version = versionOf(await stat(temporary, { bigint: true }));
-      // A link fails if the name is taken, where a rename would replace it.
-      await link(temporary, path);
-      return version;
-    } catch (error) {
-      if (codeOf(error) === 'EEXIST') return null;
-      throw error;
-    } finally {
-      await rm(temporary, { force: true });
-    }
-  });
+  const created = await createFile(path, bytes);
+  return created === null ? null : versionOf(created);
 }
 
 function replaceVersion(path: string, bytes: Uint8Array, version: string): Promise<string | null> {

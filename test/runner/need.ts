@@ -29,6 +29,7 @@ export const needWords = [
   'compose',
   'bubblewrap',
   's3',
+  'strace',
   'postgres',
   'machines',
   'kubernetes',

@@ -7,6 +7,7 @@ import { prepareComposeTools, prepareDeployTools, probeCompose, probeHelm } from
 import { probeMachines } from '../helpers/fleet/machine.ts';
 import { probeKubernetes, startKubernetes } from '../helpers/kubernetes/cluster.ts';
 import { optionalDataAvailability } from '../helpers/optional-data.ts';
+import { probeStrace } from '../helpers/store/strace.ts';
 import { locateVersitygw, probeS3 } from '../helpers/store/versitygw.ts';
 import { locateProduction, probePostgres } from '../helpers/temporal/production/locate.ts';
 import { probeBubblewrap } from './bubblewrap.ts';
@@ -45,6 +46,7 @@ const needs: readonly Need[] = [
   },
   { word: 'bubblewrap', name: 'bubblewrap', availability: probeBubblewrap(), providedInCi: true },
   { word: 's3', name: 'an S3 server', availability: await probeS3(process.env), providedInCi: true },
+  { word: 'strace', name: 'strace', availability: probeStrace(), providedInCi: true },
   {
     word: 'postgres',
     name: 'a Temporal server on PostgreSQL',

@@ -1,5 +1,5 @@
-import { mkdir } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { makeDirectory } from '../../infra/process/durable-directory.ts';
 import { type FileLock, tryLock } from '../../infra/process/file-lock.ts';
 import { isRunning, type ProcessIdentity } from '../../infra/process/process-identity.mjs';
 import type { Config } from '../../infra/settings/config.ts';
@@ -31,7 +31,7 @@ export async function claimHome(
   progress: (line: string) => void,
   signal: AbortSignal,
 ): Promise<FileLock> {
-  await mkdir(config.home, { recursive: true, mode: 0o755 });
+  await makeDirectory(config.home, 0o755);
   let lock = await tryLock(config.paths.lock);
   for (let waits = 0; 'holder' in lock; waits += 1) {
     const up = await readUpFile(config.paths.up);

@@ -1,8 +1,10 @@
 import type { FileHandle } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { HostCall } from '../../../workflows/contracts/host-tools.ts';
+import { syncDirectory } from '../../process/durable-directory.ts';
 import { openExclusive } from '../../process/file-lock.ts';
 import type { TurnRecord } from '../branches/turn-record.ts';
 import type { OpenSession } from '../control.ts';
@@ -63,6 +65,7 @@ export async function newJournal(path: string, first: JournalRecord): Promise<Lo
     const journal = createJournal(path, file, length);
     if (records.length > 0) return { journal, records };
     await journal.append(first);
+    await syncDirectory(dirname(path));
     return { journal, records: [first] };
   });
   if (opened === null) throw journalFailure(path, new Error('it was removed while it was created'));

@@ -1,5 +1,4 @@
-import { open, readFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { readFile } from 'node:fs/promises';
 import { withLock } from '../../process/file-lock.ts';
 import { replaceFile, storeFailure } from '../../store/files.ts';
 import type { OpenSession } from '../control.ts';
@@ -37,14 +36,14 @@ async function takeOverAlone({ own, lost, from, fence }: TakeOver): Promise<Open
   if (mine?.opened.fence === fence) return mine.opened;
   const sealed = await readIfThere(lost.sealed);
   if (sealed !== null) {
-    await writeDurably(own.sealed, sealed);
+    await replaceFile(own.sealed, sealed, 0o600);
     return 'sealed';
   }
   const theirs = await readJournal(lost.journal);
   if (theirs === null) return null;
   const opened = { ...theirs.opened, fence, adoptedFrom: [...(theirs.opened.adoptedFrom ?? []), from] };
   const first = encodeRecord({ kind: 'open', session: opened, at: theirs.at });
-  await writeDurably(own.journal, Buffer.concat([first, theirs.rest]));
+  await replaceFile(own.journal, Buffer.concat([first, theirs.rest]), 0o600);
   return opened;
 }
 
@@ -63,10 +62,4 @@ function readIfThere(path: string): Promise<Buffer | null> {
     if (error.code === 'ENOENT') return null;
     throw storeFailure(path, error);
   });
-}
-
-async function writeDurably(path: string, bytes: Buffer): Promise<void> {
-  await replaceFile(path, bytes, 0o600);
-  await using directory = await open(dirname(path));
-  await directory.sync();
 }

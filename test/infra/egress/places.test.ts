@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, stat, truncate } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { it } from 'node:test';
@@ -28,6 +28,8 @@ it('the record of a sandbox is beside the directory that is mounted into it, and
   await places.record('one', 'agent', [row, { ...row, port: 80 }]);
   assert.deepEqual(await createEgressPlaces(root).recorded('one', 'agent'), [row, { ...row, port: 80 }]);
   assert.deepEqual(await places.recorded('one', 'tests'), []);
+  for (const name of await readdir(root)) if (name.endsWith('.json')) await truncate(join(root, name), 5);
+  assert.deepEqual(await places.recorded('one', 'agent'), [], 'a power cut has torn it');
   assert.deepEqual(await readdir(directory), []);
   assert.equal((await stat(root)).mode & 0o777, 0o711);
   await places.remove('one');

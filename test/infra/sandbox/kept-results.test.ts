@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, readdir, rename, rm, utimes } from 'node:fs/promises';
+import { mkdtemp, readdir, rename, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
@@ -30,9 +30,19 @@ it('finds a kept result, and none whose blobs may be gone', async (t) => {
   );
 });
 
+it('finds no result in an empty file or in one that a power cut has torn', async (t) => {
+  const { results, file } = await keptIn(t);
+  for (const torn of ['', '\0'.repeat(18), '{"stop":"subm', 'null']) {
+    await writeFile(file, torn);
+    assert.equal(await results.find(epoch), null, JSON.stringify(torn));
+  }
+  await results.keep(epoch, result);
+  assert.deepEqual(await results.find(epoch), result);
+});
+
 it('lists and removes a result that a killed process has left unfinished', async (t) => {
   const { directory, results, file } = await keptIn(t);
-  await rename(file, `${file}.new`);
+  await rename(file, `${file}.0123456789ab.tmp`);
   assert.equal(await results.find(epoch), null);
   assert.deepEqual(
     (await results.list(0)).map(({ ageMs: _, ...one }) => one),

@@ -8,7 +8,7 @@ export function writeDirectoryAtomically(dir: string, files: ReadonlyMap<string,
   const target = resolve(dir);
   refuseExisting(target);
   const parent = dirname(target);
-  mkdirSync(parent, { recursive: true });
+  makeDirectory(parent);
   const temporary = join(parent, `.${basename(target)}.${randomBytes(6).toString('hex')}.tmp`);
   mkdirSync(temporary);
   let total = 0;
@@ -44,7 +44,19 @@ function writeDurably(path: string, bytes: Uint8Array): void {
   }
 }
 
-function syncDirectory(path: string): void {
+/** Creates a directory and those above it, durably. */
+export function makeDirectory(path: string): void {
+  const first = mkdirSync(path, { recursive: true });
+  if (first === undefined) return;
+  const top = dirname(resolve(first));
+  for (let above = dirname(resolve(path)); above.length >= top.length; above = dirname(above)) {
+    syncDirectory(above);
+    if (above === top) return;
+  }
+}
+
+/** Makes the names in a directory durable, which a power cut may undo before. */
+export function syncDirectory(path: string): void {
   const directory = openSync(path, 'r');
   try {
     fsyncSync(directory);

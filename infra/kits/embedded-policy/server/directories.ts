@@ -1,7 +1,8 @@
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
-import { mkdir, open, rename } from 'node:fs/promises';
+import { open, rename } from 'node:fs/promises';
 import { dirname, join, resolve, sep } from 'node:path';
 import { z } from 'zod';
+import { makeDirectory, syncDirectory } from '../model/atomic-directory.ts';
 
 /**
  * The files of a policy server, all below its root:
@@ -73,8 +74,9 @@ export function writePublished({ published }: ServerDirectories, weights: Publis
   return writeAtomically(published, JSON.stringify(weights));
 }
 
+/** Replaces a file as a whole, durably. */
 export async function writeAtomically(path: string, text: string): Promise<void> {
-  await mkdir(dirname(path), { recursive: true });
+  makeDirectory(dirname(path));
   const file = await open(`${path}.new`, 'w');
   try {
     await file.writeFile(text);
@@ -83,4 +85,5 @@ export async function writeAtomically(path: string, text: string): Promise<void>
     await file.close();
   }
   await rename(`${path}.new`, path);
+  syncDirectory(dirname(path));
 }
