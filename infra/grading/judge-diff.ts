@@ -3,6 +3,9 @@ import type { Sandbox } from '../sandbox/sandbox.ts';
 import type { Store } from '../store/store.ts';
 import { type Judged, judgeRefused, judgeRun } from './judged.ts';
 import { retryLate } from './late.ts';
+import { parseBase, readBase } from './programs/base-programs.ts';
+import { restorePrograms } from './programs/restore-programs.ts';
+import { runnerPackages } from './programs/runner-packages.ts';
 import { applyProtected, protectionInWorkspace } from './protection/apply-protected.ts';
 import type { GradedTask } from './task.ts';
 import { runLoggedTests } from './tests/run-logged-tests.ts';
@@ -40,16 +43,21 @@ export async function judgeDiff(
 ): Promise<Judged> {
   const { task, diff, workdir, timeoutMs, path, network, subject, attempt } = input;
   const patch = await store.get(diff.patch.digest);
-  const protection = await protectionInWorkspace(sandbox, { workdir, patch, protection: task.protection }, signal);
+  const base = await parseBase(await readBase(sandbox, { task, workdir, path }, signal));
+  const paths = [...task.protection.paths, ...runnerPackages(base, patch)];
+  const given = { ...task.protection, paths };
+  const protection = await protectionInWorkspace(sandbox, { workdir, patch, protection: given }, signal);
   const { applied, refusal, restored, timedOut } = diff.tooLarge
     ? { applied: null, refusal: tooLarge, restored: null, timedOut: false }
     : await applyProtected(sandbox, { workdir, patch, protection }, signal);
   retryLate({ timedOut }, attempt);
   if (applied === null) return judgeRefused(store, refusal, { patch, protection, subject });
+  const { refusal: ofPrograms, flags: beyond } = await restorePrograms(sandbox, { base, task, attempt }, signal);
+  if (ofPrograms !== null) return judgeRefused(store, ofPrograms, { patch, protection, subject, beyond });
   await placeHiddenTests(sandbox, task, workdir, signal);
   const diskBeforeMb = await initialDiskMb(sandbox, task.workspace, input.diskMb);
   const run = await runTests(sandbox, task, { workdir, timeoutMs, attempt, diskBeforeMb, path, network }, signal);
-  return judgeRun(store, run, { patch, protection, subject }, { applied, restored });
+  return judgeRun(store, run, { patch, protection, subject, beyond }, { applied, restored });
 }
 
 interface TestOptions extends Omit<TestsToRun, 'task' | 'env' | 'network' | 'codeEnv'> {

@@ -5,6 +5,8 @@ import type { Store } from '../store/store.ts';
 import { flagPrograms } from './flags/beyond-diff.ts';
 import { type DiffToJudge, runTests, tooLarge } from './judge-diff.ts';
 import { type Judged, judgeRefused, judgeRun } from './judged.ts';
+import { findKept } from './programs/kept-programs.ts';
+import { restorePrograms } from './programs/restore-programs.ts';
 import { ownModules, restoreProtected } from './protection/restore-protected.ts';
 import { testsKey } from './tests/test-process.ts';
 
@@ -39,11 +41,16 @@ export async function judgeInPlace(
     signal,
   );
   if (refusal !== null) return judgeRefused(store, refusal, toJudge);
+  const programs = isFirst
+    ? await restorePrograms(sandbox, { base: await findKept(sandbox, signal), task, attempt }, signal)
+    : { refusal: null, flags: [] };
+  const found = { ...toJudge, beyond: [...beyond, ...programs.flags] };
+  if (programs.refusal !== null) return judgeRefused(store, programs.refusal, found);
   const { usedMb: diskBeforeMb } = await sandbox.diskUsage();
   const run = await runTests(sandbox, task, { workdir, timeoutMs, attempt, diskBeforeMb, path, network }, signal);
   const exposure = run.exposure === undefined ? {} : ({ exposure: 'same-sandbox' } as const);
   const told = { ...run, log: withoutSecrets(run.log, secrets), ...exposure };
-  return judgeRun(store, told, { ...toJudge, beyond }, { restored });
+  return judgeRun(store, told, found, { restored });
 }
 
 /** Lists the programs that an agent replaced, as one that is root can do. A list that it has made unreadable changes no verdict. */

@@ -60,10 +60,10 @@ function faultOf({ invalidReward, notCopied }: TestRun): Fault | null {
 export async function judgeRefused(
   store: Store,
   refusal: string,
-  { patch, protection, subject }: PatchToJudge,
+  { patch, protection, subject, beyond = [] }: PatchToJudge,
 ): Promise<Judged> {
   const log = Buffer.from(`The diff does not apply:\n${refusal}\n`);
-  const flags = flagEvaluation(patch, protection, null);
+  const flags = firstOfEach([...flagEvaluation(patch, protection, null), ...beyond]);
   const failed = { kind: 'patch-failed', value: null, exitCode: null, log } as const;
   return { verdict: await toVerdict(store, failed, { subject, flags }), fault: null, missing: [] };
 }

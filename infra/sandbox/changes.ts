@@ -75,6 +75,7 @@ export const ownPaths: readonly string[] = [
   '/.adopted',
   '/root/base.git',
   '/root/base.rules',
+  '/root/base.programs',
   '/tmp/temper-restore',
   '/dev',
   '/proc',

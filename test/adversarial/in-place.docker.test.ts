@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { readHarborTask } from '../../infra/harbor/harbor-task.ts';
 import { treeOf } from '../helpers/sandbox/workspaces.ts';
-import { createPipeline, type Pipeline, testsMayEnd } from './pipeline.ts';
+import { createPipeline, type Pipeline } from './pipeline.ts';
+import { testsMayEnd } from './stages.ts';
 
 /** Tests that note each time that they run, and that the agent's process has ended. They still run when a second attempt begins. */
 const test = `echo ran >>/logs/verifier/runs

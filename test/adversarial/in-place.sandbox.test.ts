@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type HarborTask, readHarborTask } from '../../infra/harbor/harbor-task.ts';
 import { treeOf } from '../helpers/sandbox/workspaces.ts';
-import { createPipeline, type Pipeline, secret, testsMayEnd } from './pipeline.ts';
+import { createPipeline, type Pipeline, secret } from './pipeline.ts';
+import { testsMayEnd } from './stages.ts';
 import { python } from './victims.ts';
 
 /** A task whose tests run in the agent's own sandbox. */

@@ -3,7 +3,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createRuntime, runtimeTarget } from '../../infra/agents/runtime.ts';
-import { CaptureStalled, captureDiff, emptyDiff } from '../../infra/grading/capture/capture-diff.ts';
+import { judgeArtifacts } from '../../infra/grading/artifacts/judge-artifacts.ts';
+import { keepArtifacts } from '../../infra/grading/artifacts/keep-artifacts.ts';
+import { captureDiff, emptyDiff } from '../../infra/grading/capture/capture-diff.ts';
 import { evaluate } from '../../infra/grading/evaluate.ts';
 import { evaluateInPlace } from '../../infra/grading/evaluate-in-place.ts';
 import type { EvaluationHost } from '../../infra/grading/evaluation.ts';
@@ -11,7 +13,6 @@ import { judgeDiff } from '../../infra/grading/judge-diff.ts';
 import { judgeInPlace } from '../../infra/grading/judge-in-place.ts';
 import { judgeSnapshot } from '../../infra/grading/snapshot/judge-snapshot.ts';
 import { keepSnapshot } from '../../infra/grading/snapshot/keep-snapshot.ts';
-import { testsKey } from '../../infra/grading/tests/test-process.ts';
 import { createVerdictCache } from '../../infra/grading/verdict-cache.ts';
 import { prepareWorkspace } from '../../infra/grading/workspace/prepare-workspace.ts';
 import type { HarborTask } from '../../infra/harbor/harbor-task.ts';
@@ -19,18 +20,18 @@ import { createHelperSpawner } from '../../infra/process/spawner/through-helper.
 import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
 import { wasEndedInside } from '../../infra/sandbox/failure.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
+import { prepareImage } from '../../infra/sandbox/prepare-image.ts';
 import type { Sandbox, SandboxKind, SandboxProvider, SandboxPurpose } from '../../infra/sandbox/sandbox.ts';
 import type { Store } from '../../infra/store/store.ts';
 import { flagsOfRollout } from '../../workflows/algorithms/flags.ts';
 import { rewardOf } from '../../workflows/algorithms/reward.ts';
 import type { Diff } from '../../workflows/contracts/diff.ts';
-import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Trick } from '../../workflows/contracts/flags.ts';
 import type { Snapshot } from '../../workflows/contracts/snapshot.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
 import { treeOf } from '../helpers/sandbox/workspaces.ts';
 import { createFileStore, createRecords } from '../helpers/store/file-store.ts';
-import { until } from '../helpers/until.ts';
+import { asStage, leaveRunning } from './stages.ts';
 
 /* A rollout without its workflow: real sandboxes, a script instead of the agent, and the real grader. */
 
@@ -66,19 +67,17 @@ export interface Pipeline extends AsyncDisposable {
   runInPlace(task: HarborTask, agent: ScriptedAgent, again?: boolean): Promise<Evaluated>;
   /** Evaluates all that the agent changed in its sandbox, in a fresh one. */
   runSnapshot(task: HarborTask, agent: ScriptedAgent): Promise<Evaluated & { readonly snapshot: Snapshot }>;
+  /** Evaluates the files of the agent at these paths, in a sandbox of the tests' own. */
+  runArtifacts(task: HarborTask, agent: ScriptedAgent, paths: readonly string[]): Promise<Evaluated>;
   /** Evaluates a patch that no capture wrote. */
   judge(task: HarborTask, patch: string): Promise<Evaluated>;
 }
 
-/** The file for which tests wait so that they still run at a second attempt. */
-export const testsMayEnd = '/tmp/tests-may-end';
 /** The secret of the agents' sessions. */
 export const secret = 'a-secret-of-a-session';
 const agentTimeoutMs = 300_000;
 const testTimeoutMs = 120_000;
 const toKeep = { secrets: [secret], leftOut: [], mostBytes: 2 ** 26 } as const;
-/** The attempts of a stage of a rollout. */
-const stageAttempts = 12;
 const size = { cpus: 1, memoryMb: 512, diskMb: 256, pids: 128 } as const;
 
 /** The sandboxes of each kind but those that a test opens itself. */
@@ -102,13 +101,15 @@ export async function createPipeline(kind: SandboxKind, open = providers[kind]):
 
   const inSandbox = async <T>(
     purpose: SandboxPurpose,
-    { description }: HarborTask,
+    { description, build }: HarborTask,
     work: (sandbox: Sandbox) => Promise<T>,
   ): Promise<T> => {
     const name = `${stack}-${count++}`;
     const expiresAtMs = Date.now() + 600_000;
     const labels = { stack, run: 'run', rollout: name, epoch: 1, purpose, expiresAtMs };
-    const spec = { name, image: 'temper-tasks:bookworm', labels, ...size, workdir: '/workspace', mounts };
+    const named = { ...description, id: stack };
+    const image = await prepareImage({ store, provider }, { task: named, files: { build } }, () => undefined, signal);
+    const spec = { name, image, labels, ...size, workdir: description.workdir, mounts };
     const root = description.user === 'root' ? { root: true as const } : {};
     try {
       return await work(await provider.ensure({ ...spec, ...root }, signal));
@@ -248,6 +249,20 @@ export async function createPipeline(kind: SandboxKind, open = providers[kind]):
       });
       return { ...(await describe(diff, verdict)), snapshot };
     },
+    async runArtifacts(task, agent, paths) {
+      const [artifacts, diff] = await produceThen(task, agent, async (sandbox, found) => [
+        await keepArtifacts(sandbox, store, { paths, secrets: [secret], attempt: 1 }, signal),
+        found,
+      ]);
+      const verdict = await inSandbox('evaluation', task, async (sandbox) => {
+        const { workdir, diskMb } = task.description;
+        await prepareWorkspace(sandbox, task, { workdir, keep: false }, signal);
+        const judged = { task, diff, workdir, diskMb, timeoutMs: testTimeoutMs, path, subject: 'none', attempt: 1 };
+        const work = { ...judged, artifacts, onSetUp: () => undefined };
+        return (await judgeArtifacts(sandbox, store, work, signal)).verdict;
+      });
+      return describe(diff, verdict);
+    },
     async judge(task, text) {
       const patch = await store.put(Buffer.from(text), 'text/x-diff');
       return judge(task, { patch, baseCommit: 'none', files: 1, dropped: 0, tooLarge: false });
@@ -257,32 +272,4 @@ export async function createPipeline(kind: SandboxKind, open = providers[kind]):
       await rm(home, { recursive: true, force: true });
     },
   };
-}
-
-/** Repeats work that the sandbox did not take, as a stage of a rollout does, which knows whether a capture has stalled before. */
-async function asStage<T>(work: (stalledBefore: boolean) => Promise<T>): Promise<T> {
-  let stalledBefore = false;
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await work(stalledBefore);
-    } catch (error) {
-      const isRetried = error instanceof TemperFailure && error.type === 'SandboxUnavailable';
-      if (!isRetried || attempt === stageAttempts) throw error;
-      stalledBefore ||= error instanceof CaptureStalled;
-    }
-  }
-}
-
-/** Aborts an evaluation once its tests run, as the death of its worker would. */
-async function leaveRunning(sandbox: Sandbox, judge: (signal: AbortSignal) => Promise<unknown>): Promise<void> {
-  const dying = new AbortController();
-  const judged = judge(dying.signal);
-  judged.catch(() => undefined);
-  await until(async () => (await sandbox.status(testsKey)).state === 'running');
-  dying.abort();
-  await assert.rejects(judged);
-  const touch = { argv: ['touch', testsMayEnd], cwd: '/', account: 'agent', env: {} } as const;
-  const limits = { timeoutMs: agentTimeoutMs, maxOutputBytes: 0 };
-  const { exitCode } = await sandbox.exec({ ...touch, ...limits }, new AbortController().signal);
-  assert.equal(exitCode, 0);
 }

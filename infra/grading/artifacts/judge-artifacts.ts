@@ -11,6 +11,8 @@ import type { Store } from '../../store/store.ts';
 import { type DiffToJudge, runTests } from '../judge-diff.ts';
 import { type Judged, judgeRefused, judgeRun } from '../judged.ts';
 import { retryLate } from '../late.ts';
+import { parseBase, readBase } from '../programs/base-programs.ts';
+import { restorePrograms } from '../programs/restore-programs.ts';
 import { openSnapshot } from '../snapshot/archive.ts';
 import { requireEntrypoint, startEntrypoint } from '../workspace/entrypoint.ts';
 import { awaitHealthy } from '../workspace/health-check.ts';
@@ -40,6 +42,7 @@ export async function judgeArtifacts(
   const deadlineMs = Date.now() + setupMs;
   if (healthCheck !== null) await awaitHealthy(sandbox, healthCheck, { workdir, env, deadlineMs }, signal);
   await requireEntrypoint(sandbox, task);
+  const base = await parseBase(await readBase(sandbox, { task, workdir, path }, signal));
   input.onSetUp();
   const refusal = artifacts === undefined ? null : await place(sandbox, store, { artifacts, workdir, attempt }, signal);
   if (refusal !== null) {
@@ -47,9 +50,12 @@ export async function judgeArtifacts(
     const bulk = artifacts?.above === undefined ? [] : [{ trick: 'bulk', evidence: refusal } as const];
     return { ...rest, verdict: { ...verdict, flags: firstOfEach([...(verdict.flags ?? []), ...bulk]) } };
   }
+  const programs = await restorePrograms(sandbox, { base, task, attempt }, signal);
+  const toJudge = { patch, protection, subject, beyond: programs.flags };
+  if (programs.refusal !== null) return judgeRefused(store, programs.refusal, toJudge);
   const { usedMb: diskBeforeMb } = await sandbox.diskUsage();
   const run = await runTests(sandbox, task, { workdir, timeoutMs, attempt, diskBeforeMb, path, network }, signal);
-  return judgeRun(store, run, { patch, protection, subject });
+  return judgeRun(store, run, toJudge);
 }
 
 interface Placed {

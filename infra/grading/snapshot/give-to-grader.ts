@@ -13,6 +13,8 @@ export interface GivenWorkdir {
   readonly workdir: string;
   /** The absolute paths of protected files, which the agent's account puts back. */
   readonly protectedPaths: readonly string[];
+  /** Directories that the agent's account looks through again. Default: none. */
+  readonly open?: readonly string[];
 }
 
 /**
@@ -21,6 +23,7 @@ export interface GivenWorkdir {
  * agent's, and is opened. So is what lies in the workdir beyond the number of given files, since tests could not enter it.
  */
 export function givenToGrader(changes: WrittenChanges, given: GivenWorkdir): WrittenChanges {
+  const opens = new Set(given.open?.flatMap((path) => [path, ...directoriesAbove(path)]));
   const keeps = directoriesToKeep(changes, given);
   /** The modes of the grader's files by path, which other names of the same file share. */
   const modes = new Map<string, number>();
@@ -28,13 +31,13 @@ export function givenToGrader(changes: WrittenChanges, given: GivenWorkdir): Wri
     const { path, type, mode, target = '' } = header;
     const shared = type === 'link' ? modes.get(target) : undefined;
     if (shared !== undefined) return { ...header, mode: shared, toGrader: true };
-    const isKept = type === 'directory' && keeps(path);
+    const isKept = type === 'directory' && (keeps(path) || opens.has(path));
     if (!isClosed(header)) return header;
     if (isOpenToOwner(header) && !isKept && modes.size < mostGiven) {
       modes.set(path, mode & givenBits);
       return { ...header, mode: mode & givenBits, toGrader: true };
     }
-    return isWithin(path, given.workdir) ? opened(header) : header;
+    return isWithin(path, given.workdir) || opens.has(path) ? opened(header) : header;
   };
   async function* entries(): WrittenChanges['entries'] {
     for await (const { header, content } of changes.entries) yield { header: taken(header), content };

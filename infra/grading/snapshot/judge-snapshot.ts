@@ -9,6 +9,8 @@ import { flagCarried } from '../flags/beyond-diff.ts';
 import { type DiffToJudge, runTests } from '../judge-diff.ts';
 import { type Judged, judgeRefused, judgeRun } from '../judged.ts';
 import { directoriesAbove } from '../patch/patch-parts.ts';
+import { type BasePrograms, parseBase, readBase } from '../programs/base-programs.ts';
+import { restorePrograms } from '../programs/restore-programs.ts';
 import { filterPatch } from '../protection/filter-patch.ts';
 import { matcher, matcherAbove } from '../protection/patterns.ts';
 import { ownModules } from '../protection/restore-protected.ts';
@@ -40,20 +42,32 @@ export async function judgeSnapshot(
     };
   }
   const patterns = task.protection.paths;
+  const base = await parseBase(await readBase(sandbox, { task, workdir, path }, signal));
   const originals = await readProtected(sandbox, { workdir, patterns }, signal);
   const { changes, flags } = flagCarried(await openSnapshot(store, snapshot), workdir);
   const refusal =
-    (await write(sandbox, toWrite(sandbox, changes, originals, { workdir, patterns }), signal)) ??
+    (await write(sandbox, toWrite(sandbox, changes, originals, { workdir, patterns, base }), signal)) ??
     (await writeProtected(sandbox, { files: originals, attempt }, signal));
   if (refusal !== null) {
     return judgeRefused(store, `the snapshot could not be carried into a fresh sandbox: ${refusal}`, toJudge);
+  }
+  const programs = await blamingBrokenPrograms(sandbox, () =>
+    restorePrograms(sandbox, { base, task, attempt }, signal),
+  );
+  if (programs.refusal !== null) {
+    return judgeRefused(store, programs.refusal, { ...toJudge, beyond: [...flags(), ...programs.flags] });
   }
   const run = await blamingBrokenPrograms(sandbox, async () => {
     const { usedMb: diskBeforeMb } = await sandbox.diskUsage();
     return runTests(sandbox, task, { workdir, timeoutMs, attempt, diskBeforeMb, path, network }, signal);
   });
   const told = run.exposure === undefined ? run : { ...run, exposure: 'snapshot' as const };
-  return judgeRun(store, told, { ...toJudge, beyond: flags() }, { restored: restoredOf(patch, patterns) });
+  return judgeRun(
+    store,
+    told,
+    { ...toJudge, beyond: [...flags(), ...programs.flags] },
+    { restored: restoredOf(patch, patterns) },
+  );
 }
 
 const tooLarge = (above: number): string =>
@@ -69,13 +83,18 @@ function toWrite(
   { twoUids }: Sandbox,
   changes: WrittenChanges,
   originals: ProtectedFiles,
-  of: Protected,
+  of: Protected & { readonly base: BasePrograms | null },
 ): WrittenChanges {
   const free = withoutProtected(changes, originals, of);
   if (!twoUids) return free;
   const { workdir, names } = originals;
   const protectedPaths = names.map((name) => `${workdir}/${Buffer.from(name, 'latin1').toString('utf8')}`);
-  return givenToGrader(free, { workdir, protectedPaths });
+  const open = of.base?.directories.flatMap(({ isOwn, path, real }) => (isOwn ? [path, real ?? path] : [])) ?? [];
+  return givenToGrader(free, {
+    workdir,
+    protectedPaths,
+    open: open.map((one) => Buffer.from(one, 'latin1').toString()),
+  });
 }
 
 interface Protected {

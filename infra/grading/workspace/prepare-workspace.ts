@@ -1,6 +1,7 @@
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { FileTree } from '../../sandbox/files.ts';
 import type { PutFiles, Sandbox } from '../../sandbox/sandbox.ts';
+import { keepPrograms } from '../programs/kept-programs.ts';
 import type { GradedTask } from '../task.ts';
 import { commitScript } from './base-commit-script.ts';
 import { requireEntrypoint, startEntrypoint } from './entrypoint.ts';
@@ -71,6 +72,7 @@ export async function prepareWorkspace(
   }
   await requireEntrypoint(sandbox, task);
   if (keep) await keepBase(sandbox, workdir, signal);
+  if (keep && task.gradedIn === 'same') await keepPrograms(sandbox, { task, workdir }, signal);
   return { baseCommit };
 }
 

@@ -1,0 +1,21 @@
+import { patchParts } from '../patch/patch-parts.ts';
+import { escapePattern } from '../protection/patterns.ts';
+import { type BasePrograms, isTrackedFile } from './base-programs.ts';
+
+/** A file of a test runner's package, where packages are installed. */
+const ofRunner =
+  /(?:^|\/)(?:(?:site|dist)-packages\/(?:_?pytest|pluggy|iniconfig)|node_modules\/(?:jest|vitest|mocha|chai|ava|tap))\//;
+
+/**
+ * Returns the patterns of those files of installed runners that a patch changes or deletes. They are the task's, unless its own
+ * repository tracks them. An installation of another version is no solution, but changes of other packages may be one.
+ */
+export function runnerPackages(base: BasePrograms | null, patch: Uint8Array): readonly string[] {
+  if (base === null) return [];
+  const isTasks = (name: string): boolean => base.hasRepository && isTrackedFile(base, `${base.workdir}/${name}`);
+  return patchParts(patch)
+    .filter(({ change }) => change !== 'added')
+    .flatMap(({ names }) => names)
+    .filter((name) => ofRunner.test(name) && !isTasks(name))
+    .map((name) => escapePattern(Buffer.from(name, 'latin1').toString('utf8')));
+}
