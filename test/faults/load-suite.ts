@@ -135,7 +135,7 @@ function suite(load: Load): void {
   }
 
   it('leaves no sandbox behind', async () => {
-    assert.deepEqual(await listSandboxes(config), []);
+    assert.deepEqual(await listSandboxes(config, sandbox), []);
   });
 }
 

@@ -4,6 +4,7 @@ import { run } from 'node:test';
 import { spec, type TestEvent } from 'node:test/reporters';
 import { pathToFileURL } from 'node:url';
 import { inspect } from 'node:util';
+import { needsOf } from './need.ts';
 
 /** The number of characters of a failed test's error that the end of the run repeats. */
 const errorLength = 1_500;
@@ -57,9 +58,13 @@ const together = join(import.meta.dirname, 'together.ts');
 /** The modules that each run several files. */
 const shared = new Set<string>();
 
-/** Writes a module that runs the files, since node's test runner gives all processes the same arguments. Returns its path. */
+/**
+ * Writes a module that runs the files, since node's test runner gives all processes the same arguments. Returns its path, which
+ * ends like the name of a file that needs what they need.
+ */
 function writeShared(files: readonly string[]): string {
-  const module = join(dirname(countsFile), `shared-${shared.size}.mjs`);
+  const needs = new Set(files.flatMap(needsOf));
+  const module = join(dirname(countsFile), [`shared-${shared.size}`, ...needs, 'test', 'mjs'].join('.'));
   const runs = `import { runTogether } from ${JSON.stringify(pathToFileURL(together).href)};\n`;
   writeFileSync(module, `${runs}runTogether(${JSON.stringify(files)});\n`);
   shared.add(module);
@@ -67,9 +72,10 @@ function writeShared(files: readonly string[]): string {
 }
 
 const files = processes.map((one) => (one.length === 1 ? (one[0] ?? '') : writeShared(one)));
-const endLate = new URL(`./end-late.ts?ms=${2 * timeoutMs}`, import.meta.url);
+const preloaded = [`./end-late.ts?ms=${2 * timeoutMs}`, './hide-docker.ts'];
+const imports = preloaded.map((module) => `--import=${new URL(module, import.meta.url)}`);
 // Most processes end before they use this much memory, so they need not look for garbage among old objects.
 const heap = '--initial-old-space-size=256';
-const events = run({ files, concurrency, timeout: timeoutMs, execArgv: [heap, `--import=${endLate}`] });
+const events = run({ files, concurrency, timeout: timeoutMs, execArgv: [heap, ...imports] });
 events.compose(spec).pipe(process.stdout);
 events.compose(countTests).pipe(createWriteStream(countsFile));

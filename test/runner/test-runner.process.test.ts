@@ -51,6 +51,17 @@ describe('npm test', () => {
     assert.equal(code, 1);
   });
 
+  it('hides the Docker engine from a file whose name does not say that it needs one', async () => {
+    const seen = "test('a', () => { throw new Error('the engine is ' + process.env.DOCKER_HOST); });";
+    const engine = 'unix:///of-this-test.sock';
+    const engineOf = async (needs: string) => {
+      const { lines } = await runTests(seen, { DOCKER_HOST: engine }, needs);
+      return /the engine is (\S+)/.exec(lines.join('\n'))?.[1];
+    };
+    assert.equal(await engineOf(''), 'unix:///hidden-by-the-test-runner/docker.sock');
+    assert.equal(await engineOf('.docker.process'), engine);
+  });
+
   it('kills what a test left behind and says so', { skip: process.platform !== 'linux' }, async () => {
     const leave = "test('a', () => spawn('sleep', ['600'], { detached: true, stdio: 'ignore' }).unref());";
     const { lines } = await runTests(leave, {});
@@ -130,8 +141,8 @@ describe('npm test', () => {
     assert.ok(!state.usable && /no Docker engine answers.*nowhere\.sock/.test(state.reason));
   });
 
-  async function runTests(body: string, env: Record<string, string>): Promise<{ code: number; lines: string[] }> {
-    const file = join(directory, `case-${Date.now()}.test.ts`);
+  async function runTests(body: string, env: Record<string, string>, needs = '') {
+    const file = join(directory, `case-${Date.now()}${needs}.test.ts`);
     await writeFile(
       file,
       `import { spawn } from 'node:child_process';\nimport { test } from 'node:test';\nvoid spawn;\n${body}\n`,
