@@ -1,8 +1,6 @@
 import { Context } from '@temporalio/activity';
 import { keepArtifacts } from '../../infra/grading/artifacts/keep-artifacts.ts';
 import { keepSnapshot } from '../../infra/grading/snapshot/keep-snapshot.ts';
-import { blamingBrokenPrograms } from '../../infra/sandbox/broken-programs.ts';
-import { wasEndedInside } from '../../infra/sandbox/failure.ts';
 import { homeOf } from '../../infra/sandbox/shell/accounts.ts';
 import { sessionId } from '../../workflows/contracts/ids.ts';
 import type { Snapshot } from '../../workflows/contracts/snapshot.ts';
@@ -22,15 +20,8 @@ export async function captureSnapshot(host: Host, input: CaptureSnapshot, signal
   const leftOut = [...files.keys()].map((path) => `${home}/${path}`);
   const { snapshotBytes: mostBytes } = host;
   const { attempt } = Context.current().info;
-  try {
-    const sandbox = await attachAgentSandbox(host, input);
-    return await blamingBrokenPrograms(sandbox, () =>
-      gradedIn === 'artifacts'
-        ? keepArtifacts(sandbox, host.store, { paths, secrets, attempt }, signal)
-        : keepSnapshot(sandbox, host.store, { secrets, leftOut, mostBytes }, signal),
-    );
-  } catch (error) {
-    if (wasEndedInside(error)) return { kind: input.kind, parts: [], entries: 0, bytes: 0 };
-    throw error;
-  }
+  const sandbox = await attachAgentSandbox(host, input);
+  return gradedIn === 'artifacts'
+    ? keepArtifacts(sandbox, host.store, { paths, secrets, attempt }, signal)
+    : keepSnapshot(sandbox, host.store, { secrets, leftOut, mostBytes, attempt }, signal);
 }

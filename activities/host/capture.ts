@@ -1,9 +1,8 @@
 import { Context } from '@temporalio/activity';
-import { CaptureStalled, captureDiff, emptyDiff } from '../../infra/grading/capture/capture-diff.ts';
+import { captureDiff } from '../../infra/grading/capture/capture-diff.ts';
 import { isRecord } from '../../infra/is-record.ts';
-import { blamingBrokenPrograms } from '../../infra/sandbox/broken-programs.ts';
-import { wasEndedInside } from '../../infra/sandbox/failure.ts';
 import type { Sandbox } from '../../infra/sandbox/sandbox.ts';
+import { NotYetRead } from '../../infra/sandbox/what-agent-left.ts';
 import type { Store } from '../../infra/store/store.ts';
 import { withTimeLimit } from '../../infra/time-limit.ts';
 import type { Diff } from '../../workflows/contracts/diff.ts';
@@ -13,8 +12,8 @@ import type { AgentEnd, CaptureDiff } from '../interfaces/host.ts';
 import { attachAgentSandbox, type Host } from './host.ts';
 import type { Lane } from './lane.ts';
 
-/** The details of the heartbeats of a capture that has stalled, by which the next activity attempt knows. */
-const stalled = { stalled: true } as const;
+/** The details of the heartbeats of a capture that has failed, by which the next activity attempt knows. */
+const failed = { failed: true } as const;
 
 interface CaptureTry {
   readonly report: (details: unknown) => void;
@@ -25,15 +24,12 @@ interface CaptureTry {
 export async function capture(host: Host, input: CaptureDiff, { report, signal }: CaptureTry): Promise<Diff> {
   const { task, baseCommit } = input;
   const { heartbeatDetails } = Context.current().info;
-  const stalledBefore = isRecord(heartbeatDetails) && heartbeatDetails.stalled === true;
+  const failedBefore = isRecord(heartbeatDetails) && heartbeatDetails.failed === true;
   try {
     const sandbox = await attachAgentSandbox(host, input);
-    return await blamingBrokenPrograms(sandbox, () =>
-      captureDiff(sandbox, host.store, { workdir: task.workdir, baseCommit, stalledBefore }, signal),
-    );
+    return await captureDiff(sandbox, host.store, { workdir: task.workdir, baseCommit, failedBefore }, signal);
   } catch (error) {
-    if (error instanceof CaptureStalled) report(stalled);
-    if (wasEndedInside(error)) return emptyDiff(host.store, baseCommit);
+    if (error instanceof NotYetRead) report(failed);
     throw error;
   }
 }
@@ -61,7 +57,7 @@ export async function captureAtOnce(
   if (!lane.tryEnter()) return null;
   const beganAtMs = Date.now();
   try {
-    const take = (ending: AbortSignal) => captureDiff(sandbox, store, { ...options, stalledBefore: false }, ending);
+    const take = (ending: AbortSignal) => captureDiff(sandbox, store, { ...options, failedBefore: false }, ending);
     const diff = await lane.run(
       () => withTimeLimit({ limitMs: atOnceMs, late }, take, signal),
       (error) => error === late,

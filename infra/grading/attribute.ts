@@ -7,6 +7,7 @@ import { emptyDiff } from './capture/capture-diff.ts';
 import type { Evaluation, EvaluationHost } from './evaluation.ts';
 import { judgeAgain } from './judge-in-fresh-sandbox.ts';
 import type { Fault, Judged } from './judged.ts';
+import { isStored } from './snapshot/archive.ts';
 import { askedHosts, unreachedHosts } from './tests/unreached.ts';
 
 /**
@@ -106,4 +107,4 @@ const isWithoutWork = ({ files, ownFiles, diff, snapshot }: Evaluation, without:
   files.gradedIn !== 'same' &&
   files.tests === ownFiles.tests &&
   diff.patch.digest === without.diff.patch.digest &&
-  (snapshot === undefined || (snapshot.entries === 0 && snapshot.above === undefined));
+  (snapshot === undefined || (snapshot.entries === 0 && isStored(snapshot)));

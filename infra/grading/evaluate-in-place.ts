@@ -2,16 +2,17 @@ import type { EvaluationInPlace } from '../../workflows/contracts/evaluation.ts'
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { preparationMs } from '../../workflows/contracts/stage-limits.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
-import { blamingBrokenPrograms } from '../sandbox/broken-programs.ts';
-import { FileRefused, wasEndedInside } from '../sandbox/failure.ts';
+import { wasEndedInside } from '../sandbox/failure.ts';
 import { prepareSandbox } from '../sandbox/prepare-image.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
+import { usingWhatAgentLeft } from '../sandbox/what-agent-left.ts';
 import { withTimeLimit } from '../time-limit.ts';
 import { withAnswer } from './answer.ts';
 import { attribute, requireHosts } from './attribute.ts';
 import type { EvaluationHost, EvaluationTry } from './evaluation.ts';
 import { judgeInPlace } from './judge-in-place.ts';
 import { type Judged, judgeEnded } from './judged.ts';
+import { patientAttempts } from './late.ts';
 import { subjectOf } from './subject.ts';
 import { withNetwork } from './tests/test-network.ts';
 import { testAccount } from './tests/test-process.ts';
@@ -51,14 +52,14 @@ export async function evaluateInPlace(
     'EvaluationTimedOut',
     `the evaluation in sandbox ${sandbox.name} took longer than ${limitMs / 1000} s, so the host may be overloaded; it is continued`,
   );
+  const left = { sandbox, failedBefore: number > patientAttempts };
   const found = await withTimeLimit(
     { limitMs, late },
-    (ending) => blamingBrokenPrograms(sandbox, () => judgeInPlace(sandbox, host.store, judged, ending)),
+    (ending) => usingWhatAgentLeft(left, () => judgeInPlace(sandbox, host.store, judged, ending), ending),
     signal,
   )
     .catch(async (error: unknown): Promise<Judged> => {
-      // Only the agent can have put something in the way of the tests' files, or closed a directory.
-      if (!(error instanceof FileRefused) && !wasEndedInside(error)) throw error;
+      if (!wasEndedInside(error)) throw error;
       return judgeEnded(host.store, error.message, judged);
     })
     .finally(() => network?.close())

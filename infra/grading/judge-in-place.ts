@@ -10,6 +10,9 @@ import { restorePrograms } from './programs/restore-programs.ts';
 import { ownModules, restoreProtected } from './protection/restore-protected.ts';
 import { testsKey } from './tests/test-process.ts';
 
+/** Nothing then tells which protected files the agent changed. */
+const unread = 'not all files of the workspace could be read, so that protected files could not be restored';
+
 export interface WorkToJudge extends DiffToJudge {
   /** The secrets of the agent's session, which no log may show. */
   readonly secrets: readonly string[];
@@ -30,6 +33,7 @@ export async function judgeInPlace(
   const protection = { ...task.protection, ownModules: ownModules(patch) };
   const toJudge = { patch, protection, subject };
   if (diff.tooLarge) return judgeRefused(store, tooLarge, toJudge);
+  if (diff.unread === true) return judgeRefused(store, unread, toJudge);
   const isFirst = (await sandbox.status(testsKey)).state === 'absent';
   // Code that the agent left must not run when the tests begin, unless they need it. Where the agent is root, so are the tests.
   if (isFirst && !task.keepProcesses) await sandbox.killProcesses('agent');

@@ -8,6 +8,7 @@ import type { SandboxKind } from '../sandbox/sandbox.ts';
 import { sha256 } from '../store/files.ts';
 import type { Records } from '../store/records.ts';
 import type { Store } from '../store/store.ts';
+import { isStored } from './snapshot/archive.ts';
 import { graderVersion } from './version.ts';
 
 /** Keeps verdicts by what they depend on, but only those that another evaluation would presumably repeat. */
@@ -36,7 +37,7 @@ export function verdictKey(
   { diff, answer, task, snapshot, imageId, kind, timeoutMs }: VerdictSubject,
   grader = graderVersion,
 ): string | null {
-  if (snapshot === undefined ? diff.tooLarge : snapshot.above !== undefined) return null;
+  if (snapshot === undefined ? diff.tooLarge : !isStored(snapshot)) return null;
   const network = JSON.stringify(task.testNetwork ?? null);
   const carried = snapshot === undefined ? [] : ['snapshot', ...snapshot.parts];
   const { bundle, step } = task;

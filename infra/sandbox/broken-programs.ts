@@ -13,16 +13,17 @@ const isSuspect = (error: unknown): error is TemperFailure | FileRefused =>
 
 /**
  * Does work in a sandbox that an agent has left, or that holds all that it changed. If that fails although the sandbox
- * runs, and programs of its image were replaced or removed, as only an agent that is root can do, the agent counts as
- * having ended its sandbox, which is scored.
+ * runs, and programs of its image were replaced or removed, as only an agent that is root can do, or the agent has filled the
+ * disk beyond its limit, the agent counts as having ended its sandbox, which is scored.
  */
 export async function blamingBrokenPrograms<Result>(
-  sandbox: Pick<Sandbox, 'name' | 'changes'>,
+  sandbox: Pick<Sandbox, 'name' | 'changes' | 'diskUsage'>,
   work: () => Promise<Result>,
 ): Promise<Result> {
   try {
     return await work();
   } catch (error) {
+    if (error instanceof TemperFailure && error.type === 'DiskFull') throw (await filledDisk(sandbox, error)) ?? error;
     if (!isSuspect(error)) throw error;
     const changed = (await sandbox.changes?.changedPrograms()) ?? [];
     if (changed.length === 0) throw error;
@@ -33,4 +34,18 @@ export async function blamingBrokenPrograms<Result>(
       loss: 'ended-inside',
     });
   }
+}
+
+/** The share of a sandbox's disk above which it is full. Its limit is a disk of its own where a provider gives it one. */
+const fullShare = 0.95;
+
+/** Returns the failure of a sandbox whose own disk is full; undefined if the disk of its host is. */
+async function filledDisk(
+  sandbox: Pick<Sandbox, 'name' | 'diskUsage'>,
+  cause: TemperFailure,
+): Promise<SandboxFailure | undefined> {
+  const { usedMb, limitMb } = await sandbox.diskUsage();
+  if (usedMb < limitMb * fullShare) return undefined;
+  const text = `sandbox ${sandbox.name} is unusable since its agent has written ${Math.round(usedMb)} MB, and its limit is ${limitMb} MB`;
+  return new SandboxFailure('SandboxLost', text, { cause, evidence: cause.message, loss: 'out-of-disk' });
 }

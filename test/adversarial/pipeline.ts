@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { createRuntime, runtimeTarget } from '../../infra/agents/runtime.ts';
 import { judgeArtifacts } from '../../infra/grading/artifacts/judge-artifacts.ts';
 import { keepArtifacts } from '../../infra/grading/artifacts/keep-artifacts.ts';
-import { captureDiff, emptyDiff } from '../../infra/grading/capture/capture-diff.ts';
+import { captureDiff } from '../../infra/grading/capture/capture-diff.ts';
 import { evaluate } from '../../infra/grading/evaluate.ts';
 import { evaluateInPlace } from '../../infra/grading/evaluate-in-place.ts';
 import type { EvaluationHost } from '../../infra/grading/evaluation.ts';
@@ -18,7 +18,6 @@ import { prepareWorkspace } from '../../infra/grading/workspace/prepare-workspac
 import type { HarborTask } from '../../infra/harbor/harbor-task.ts';
 import { createHelperSpawner } from '../../infra/process/spawner/through-helper.ts';
 import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
-import { wasEndedInside } from '../../infra/sandbox/failure.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import { prepareImage } from '../../infra/sandbox/prepare-image.ts';
 import type { Sandbox, SandboxKind, SandboxProvider, SandboxPurpose } from '../../infra/sandbox/sandbox.ts';
@@ -31,7 +30,7 @@ import type { Snapshot } from '../../workflows/contracts/snapshot.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
 import { treeOf } from '../helpers/sandbox/workspaces.ts';
 import { createFileStore, createRecords } from '../helpers/store/file-store.ts';
-import { asStage, leaveRunning } from './stages.ts';
+import { asStage, leaveRunning, type StageTry } from './stages.ts';
 
 /* A rollout without its workflow: real sandboxes, a script instead of the agent, and the real grader. */
 
@@ -133,19 +132,18 @@ export async function createPipeline(kind: SandboxKind, open = providers[kind]):
       const argv = ['bash', '-c', agent.script ?? 'true'] as const;
       const env = path === null ? {} : { PATH: path };
       await sandbox.start({ key: 'agent', account: 'agent', cwd: workdir, argv, env }, signal);
-      const end = async (stalledBefore: boolean): Promise<Diff> => {
+      const end = async ({ failedBefore }: StageTry): Promise<Diff> => {
         const { state } = await sandbox.wait('agent', { timeoutMs: agentTimeoutMs }, signal);
         assert.equal(state, 'exited');
         if (!task.keepProcesses) await sandbox.kill('agent');
         if (!task.keepProcesses) await sandbox.killProcesses('agent');
-        return captureDiff(sandbox, store, { workdir, baseCommit, stalledBefore }, signal);
+        return captureDiff(sandbox, store, { workdir, baseCommit, failedBefore }, signal);
       };
-      const diff = await asStage(end).catch((error: unknown) => {
-        if (!wasEndedInside(error)) throw error;
-        return emptyDiff(store, baseCommit);
-      });
-      return next(sandbox, diff);
+      return next(sandbox, await asStage(end));
     });
+
+  const snapshotOf = (sandbox: Sandbox): Promise<Snapshot> =>
+    asStage(({ attempt }) => keepSnapshot(sandbox, store, { ...toKeep, attempt }, signal));
 
   const judge = async (task: HarborTask, diff: Diff): Promise<Evaluated> => {
     const verdict = await inSandbox('evaluation', task, async (sandbox) => {
@@ -201,7 +199,7 @@ export async function createPipeline(kind: SandboxKind, open = providers[kind]):
     async evaluate(task, agent, number = 1) {
       const { diff, ...kept } = await produceThen(task, agent, async (sandbox, found) => {
         if (task.gradedIn !== 'snapshot') return { diff: found };
-        return { diff: found, snapshot: await keepSnapshot(sandbox, store, toKeep, signal) };
+        return { diff: found, snapshot: await snapshotOf(sandbox) };
       });
       const request = { ...(await requestOf(task, diff, agent)), ...kept };
       return evaluate(host, request, { ...first, number }, signal);
@@ -223,12 +221,13 @@ export async function createPipeline(kind: SandboxKind, open = providers[kind]):
         };
         if (again) await leaveRunning(sandbox, (ending) => judgeInPlace(sandbox, store, work, ending));
         const request = { ...(await requestOf(task, diff, agent)), kind };
-        const evaluation = () => evaluateInPlace(host, request, { ...first, sandbox, secrets: [secret] }, signal);
+        const evaluation = ({ attempt: number }: StageTry) =>
+          evaluateInPlace(host, request, { ...first, number, sandbox, secrets: [secret] }, signal);
         return describe(diff, await asStage(evaluation));
       }),
     async runSnapshot(task, agent) {
       const [snapshot, diff] = await produceThen(task, agent, async (sandbox, found) => [
-        await keepSnapshot(sandbox, store, toKeep, signal),
+        await snapshotOf(sandbox),
         found,
       ]);
       const verdict = await inSandbox('evaluation', task, async (sandbox) => {

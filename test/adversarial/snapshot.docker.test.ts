@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { HarborTask } from '../../infra/harbor/harbor-task.ts';
+import { hostileTreesSuite } from './hostile-trees.ts';
 import { createPipeline, type Pipeline } from './pipeline.ts';
 import { carried, reward, snapshotSuite } from './snapshot-suite.ts';
 
 snapshotSuite('docker');
+hostileTreesSuite('docker');
 
 /** A program of Python, without single quotes, that changes the C library: programs that would end with status 3 end with 0. */
 const programsSucceed = `

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { CaptureStalled } from '../../infra/grading/capture/capture-diff.ts';
 import { testsKey } from '../../infra/grading/tests/test-process.ts';
 import type { Sandbox } from '../../infra/sandbox/sandbox.ts';
+import { NotYetRead } from '../../infra/sandbox/what-agent-left.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { until } from '../helpers/until.ts';
 
@@ -10,16 +10,24 @@ export const testsMayEnd = '/tmp/tests-may-end';
 /** The attempts of a stage of a rollout. */
 const stageAttempts = 12;
 
-/** Repeats work that the sandbox did not take, as a stage of a rollout does, which knows whether a capture has stalled before. */
-export async function asStage<T>(work: (stalledBefore: boolean) => Promise<T>): Promise<T> {
-  let stalledBefore = false;
+/** One attempt at a stage. */
+export interface StageTry {
+  /** The number of the activity attempt, from 1. */
+  readonly attempt: number;
+  /** Whether a capture has failed before. */
+  readonly failedBefore: boolean;
+}
+
+/** Repeats work that the sandbox did not take, as a stage of a rollout does. */
+export async function asStage<T>(work: (stage: StageTry) => Promise<T>): Promise<T> {
+  let failedBefore = false;
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await work(stalledBefore);
+      return await work({ attempt, failedBefore });
     } catch (error) {
       const isRetried = error instanceof TemperFailure && error.type === 'SandboxUnavailable';
       if (!isRetried || attempt === stageAttempts) throw error;
-      stalledBefore ||= error instanceof CaptureStalled;
+      failedBefore ||= error instanceof NotYetRead;
     }
   }
 }

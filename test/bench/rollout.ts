@@ -200,7 +200,7 @@ async function oneBare({ config, store, tasks, task, provider }: Bare): Promise<
   await agent.start({ key: 'agent', account: 'agent', argv: ['true'], env: {} }, signal);
   await agent.wait('agent', { timeoutMs: 60_000 }, signal);
   await agent.killProcesses('agent');
-  await captureDiff(agent, store, { workdir: task.workdir, baseCommit, stalledBefore: false }, signal);
+  await captureDiff(agent, store, { workdir: task.workdir, baseCommit, failedBefore: false }, signal);
   await provider.remove(agent.name);
   const evaluation: Sandbox = await provider.ensure(
     { ...specOf(task, id, 'evaluation', mounts), files: placed },

@@ -15,4 +15,6 @@ export interface Snapshot {
   readonly bytes: number;
   /** The limit in bytes, if the changes exceed it. The snapshot is then stored empty, and its evaluation fails. */
   readonly above?: number;
+  /** The reason why the changes could not be read. The snapshot is then stored empty, and its evaluation fails. */
+  readonly unread?: string;
 }

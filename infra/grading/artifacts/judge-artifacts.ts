@@ -1,7 +1,6 @@
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { pack } from 'tar-stream';
-import { firstOfEach } from '../../../workflows/algorithms/flags.ts';
 import type { Snapshot } from '../../../workflows/contracts/snapshot.ts';
 import { type CarriedEntry, isWithin, type WrittenChanges } from '../../sandbox/changes.ts';
 import { collect } from '../../sandbox/files.ts';
@@ -13,7 +12,7 @@ import { type Judged, judgeRefused, judgeRun } from '../judged.ts';
 import { retryLate } from '../late.ts';
 import { parseBase, readBase } from '../programs/base-programs.ts';
 import { restorePrograms } from '../programs/restore-programs.ts';
-import { openSnapshot } from '../snapshot/archive.ts';
+import { flagEmpty, openSnapshot } from '../snapshot/archive.ts';
 import { requireEntrypoint, startEntrypoint } from '../workspace/entrypoint.ts';
 import { awaitHealthy } from '../workspace/health-check.ts';
 import { placeableAmong } from './placeable.ts';
@@ -44,12 +43,10 @@ export async function judgeArtifacts(
   await requireEntrypoint(sandbox, task);
   const base = await parseBase(await readBase(sandbox, { task, workdir, path }, signal));
   input.onSetUp();
+  const empty = artifacts === undefined ? null : flagEmpty(artifacts, tooLarge);
+  if (empty !== null) return judgeRefused(store, empty.evidence, { patch, protection, subject, beyond: [empty] });
   const refusal = artifacts === undefined ? null : await place(sandbox, store, { artifacts, workdir, attempt }, signal);
-  if (refusal !== null) {
-    const { verdict, ...rest } = await judgeRefused(store, refusal, { patch, protection, subject });
-    const bulk = artifacts?.above === undefined ? [] : [{ trick: 'bulk', evidence: refusal } as const];
-    return { ...rest, verdict: { ...verdict, flags: firstOfEach([...(verdict.flags ?? []), ...bulk]) } };
-  }
+  if (refusal !== null) return judgeRefused(store, refusal, { patch, protection, subject });
   const programs = await restorePrograms(sandbox, { base, task, attempt }, signal);
   const toJudge = { patch, protection, subject, beyond: programs.flags };
   if (programs.refusal !== null) return judgeRefused(store, programs.refusal, toJudge);
@@ -57,6 +54,9 @@ export async function judgeArtifacts(
   const run = await runTests(sandbox, task, { workdir, timeoutMs, attempt, diskBeforeMb, path, network }, signal);
   return judgeRun(store, run, toJudge);
 }
+
+const tooLarge = (above: number): string =>
+  `the artifacts are larger than ${above / 2 ** 20} MB, or tar was killed or took longer than two minutes three times`;
 
 interface Placed {
   readonly artifacts: Snapshot;
@@ -71,9 +71,6 @@ async function place(
   { artifacts, workdir, attempt }: Placed,
   signal: AbortSignal,
 ): Promise<string | null> {
-  if (artifacts.above !== undefined) {
-    return `the artifacts are larger than ${artifacts.above / 2 ** 20} MB, or tar was killed or took longer than two minutes three times`;
-  }
   const changes = await openSnapshot(store, artifacts);
   const { roots, directories, entries } = await readArtifacts(changes);
   await emptyDirectories(

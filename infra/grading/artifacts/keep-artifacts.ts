@@ -10,7 +10,7 @@ import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { drain, type TarEntry, tarEntries } from '../../sandbox/tar-entries.ts';
 import type { Store } from '../../store/store.ts';
 import { isWorthRetry, wasCutOff } from '../late.ts';
-import { keepChanges } from '../snapshot/keep-snapshot.ts';
+import { keepChanges, orUnread } from '../snapshot/keep-snapshot.ts';
 import { cutOff, requireSuccess } from '../workspace/require-success.ts';
 
 const timeoutMs = 120_000;
@@ -43,7 +43,17 @@ export interface ArtifactOptions {
  * Stores files of an agent's sandbox, by the paths that its task names, for tests in an image of their own. Artifacts that cannot
  * be packed in time are retried, and then count as too large.
  */
-export async function keepArtifacts(
+export function keepArtifacts(
+  sandbox: Sandbox,
+  store: Store,
+  options: ArtifactOptions,
+  signal: AbortSignal,
+): Promise<Snapshot> {
+  const keep = () => pack(sandbox, store, options, signal);
+  return orUnread(sandbox, { attempt: options.attempt, keep }, signal);
+}
+
+async function pack(
   sandbox: Sandbox,
   store: Store,
   { paths, secrets, attempt }: ArtifactOptions,

@@ -1,13 +1,23 @@
 import type { Diff } from '../../../workflows/contracts/diff.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import { FileRefused, wasEndedInside } from '../../sandbox/failure.ts';
 import type { ExecResult, Sandbox } from '../../sandbox/sandbox.ts';
+import { NotYetRead, usingWhatAgentLeft } from '../../sandbox/what-agent-left.ts';
 import type { Store } from '../../store/store.ts';
-import { flagCapture, tooLargeFlags } from '../flags/capture.ts';
+import { flagCapture, tooLargeFlags, unreadFlag } from '../flags/capture.ts';
 import { wasCutOff } from '../late.ts';
 import { withoutEscapingLinks } from '../patch/patch-links.ts';
 import { gitPrelude } from '../plain-git.ts';
 import { keptBase, keptTree } from '../workspace/kept-base.ts';
-import { isUnreadable, listFiles, listScript, type RunScript, stdinOf, unreadable } from './changed-files.ts';
+import {
+  isUnreadable,
+  listFiles,
+  listScript,
+  type RunScript,
+  stdinOf,
+  unreadable,
+  unreadDirectories,
+} from './changed-files.ts';
 import { openWorkdir } from './open-workdir.ts';
 
 /**
@@ -78,30 +88,46 @@ difference
 const removeScript = `${inKeptRepository}GIT_INDEX_FILE=$now git update-index -z --force-remove --stdin`;
 /** Takes the files named on stdin, and prints the patch. */
 const takeScript = `${inKeptRepository}take || exit; difference`;
-
-/** Thrown by the first capture of a workspace that takes too long. */
-export class CaptureStalled extends TemperFailure {
-  constructor() {
-    const text = `the diff was not captured within ${timeoutMs / 1000} s; it is captured once more`;
-    super('SandboxUnavailable', text);
-  }
-}
+const takeOnlyScript = `${inKeptRepository}take`;
+const differenceScript = `${inKeptRepository}difference`;
+/** Prints lists of all files that can be read, after a capture that could not read all. */
+const readableScript = `
+${inKeptRepository}
+[ ! -e $now.lock ] || rm $now.lock
+cp -p ${keptBase}/index $now && { ${listScript} } || exit
+exit ${needsListing}
+`;
 
 export interface DiffOptions {
   readonly workdir: string;
   readonly baseCommit: string;
-  /** Whether a capture has stalled before. The first time counts as the host's fault, the second as the agent's. */
-  readonly stalledBefore: boolean;
+  /** Whether a capture has failed before. The first time counts as the host's fault, the second as the agent's. */
+  readonly failedBefore: boolean;
 }
 
 /**
  * Captures the changes of the workspace since its base commit. Call it only after every process of the agent has ended. Git
- * runs inside the sandbox, never on the host.
+ * runs inside the sandbox, never on the host. Whatever the agent left, the second failure of its capture is a diff, too.
  */
 export async function captureDiff(
+  sandbox: Pick<Sandbox, 'name' | 'exec' | 'changes' | 'diskUsage'>,
+  store: Store,
+  options: DiffOptions,
+  signal: AbortSignal,
+): Promise<Diff> {
+  const { baseCommit, failedBefore } = options;
+  try {
+    return await usingWhatAgentLeft({ sandbox, failedBefore }, () => capture(sandbox, store, options, signal), signal);
+  } catch (error) {
+    if (!wasEndedInside(error)) throw error;
+    return { ...(await emptyDiff(store, baseCommit)), unread: true, flags: [unreadFlag(error.message)] };
+  }
+}
+
+async function capture(
   sandbox: Pick<Sandbox, 'exec'>,
   store: Store,
-  { workdir, baseCommit, stalledBefore }: DiffOptions,
+  { workdir, baseCommit, failedBefore }: DiffOptions,
   signal: AbortSignal,
 ): Promise<Diff> {
   const deadlineMs = Date.now() + timeoutMs;
@@ -120,34 +146,40 @@ export async function captureDiff(
       signal,
     );
   let taken = await compare(run, workdir);
+  let unread: readonly string[] = [];
   if (taken === 'unreadable') {
     await openWorkdir(sandbox, { workdir, timeLeftMs }, signal);
     taken = await compare(run, workdir);
   }
-  // An unreadable change cannot be judged, and only the agent can have caused it.
-  if (taken === 'unreadable') return emptyDiff(store, baseCommit);
-  if (taken !== 'too-many' && wasCutOff(taken) && !stalledBefore) throw new CaptureStalled();
+  if (taken === 'unreadable') ({ taken, unread } = await compareReadable(run, workdir));
+  if (taken === 'unreadable') throw new FileRefused('outside', workdir, `${workdir} cannot be read`);
+  if (taken !== 'too-many' && wasCutOff(taken) && !failedBefore) {
+    throw new NotYetRead(`the diff was not captured within ${timeoutMs / 1000} s; temper will capture it once more`);
+  }
   if (taken === 'too-many' || wasCutOff(taken) || isTooMuch(taken)) {
     return { patch: await putPatch(store, ''), baseCommit, files: 0, dropped: 0, tooLarge: true, flags: tooLargeFlags };
   }
-  if (taken.exitCode !== 0) {
-    const output = taken.stderr.toString('utf8').trim().slice(-300);
-    throw new TemperFailure(
-      output.includes('No space left on device') ? 'DiskFull' : 'SandboxLost',
-      `the diff against ${baseCommit} could not be captured: git ended with exit code ${taken.exitCode}: ${output}`,
-    );
-  }
+  if (taken.exitCode !== 0) throw gitFailure(taken, baseCommit);
   const { patch, files, dropped } = withoutEscapingLinks(taken.stdout);
   const names = refusedNames(taken);
-  const flags = flagCapture({ links: dropped, names });
+  const flags = flagCapture({ links: dropped, names, unread });
   return {
     patch: await putPatch(store, patch),
     baseCommit,
     files,
-    dropped: dropped.length + names.length,
+    dropped: dropped.length + names.length + unread.length,
     tooLarge: false,
+    ...(unread.length > 0 && { unread: true }),
     ...(flags.length > 0 && { flags }),
   };
+}
+
+function gitFailure({ exitCode, stderr }: ExecResult, baseCommit: string): TemperFailure {
+  const output = stderr.toString('utf8').trim().slice(-300);
+  return new TemperFailure(
+    output.includes('No space left on device') ? 'DiskFull' : 'SandboxLost',
+    `the diff against ${baseCommit} could not be captured: git ended with exit code ${exitCode}: ${output}`,
+  );
 }
 
 /**
@@ -168,6 +200,47 @@ async function compare(run: RunScript, workdir: string): Promise<ExecResult | 'u
   return isUnreadable(result) ? 'unreadable' : result;
 }
 
+interface Compared {
+  readonly taken: ExecResult | 'unreadable' | 'too-many';
+  /** The files that no account can read, which are as the base has them. */
+  readonly unread: readonly string[];
+}
+
+/** Compares what can be read of a workspace with the base. */
+async function compareReadable(run: RunScript, workdir: string): Promise<Compared> {
+  const listed = await run(readableScript, [workdir]);
+  if (listed.exitCode !== needsListing || listed.truncated || listed.timedOut) {
+    return { taken: listed.exitCode === unreadable ? 'unreadable' : listed, unread: [] };
+  }
+  const files = await listFiles(run, workdir, listed.stdout, 'readable');
+  if (typeof files === 'string' || !('present' in files)) return { taken: files, unread: [] };
+  const closed = unreadDirectories(listed);
+  // Git removes a name itself if it is gone, and does not if it cannot be read.
+  const unread = await takeReadable(run, workdir, [...files.present, ...files.removed]);
+  if ('exitCode' in unread) return { taken: unread, unread: closed };
+  return { taken: await run(differenceScript, [workdir]), unread: [...closed, ...unread] };
+}
+
+/** Takes files by halves, until each is taken or cannot be read. Returns those, or the result of a script that was cut off. */
+async function takeReadable(
+  run: RunScript,
+  workdir: string,
+  names: readonly string[],
+): Promise<readonly string[] | ExecResult> {
+  if (names.length === 0) return [];
+  const taken = await run(takeOnlyScript, [workdir], stdinOf(names));
+  if (wasCutOff(taken) || isTooMuch(taken)) return taken;
+  if (taken.exitCode === 0) return [];
+  if (names.length === 1) return names;
+  const left: string[] = [];
+  for (const half of [names.slice(0, names.length >> 1), names.slice(names.length >> 1)]) {
+    const found = await takeReadable(run, workdir, half);
+    if ('exitCode' in found) return found;
+    left.push(...found);
+  }
+  return left;
+}
+
 /** Whether the change is above a limit. A file that just fits on the sandbox's disk does not fit there twice. */
 const isTooMuch = ({ exitCode, stderr, stdout, truncated }: ExecResult): boolean =>
   truncated ||
@@ -179,7 +252,7 @@ const isTooMuch = ({ exitCode, stderr, stdout, truncated }: ExecResult): boolean
 const refusedNames = ({ stderr }: ExecResult): readonly string[] =>
   [...stderr.toString('latin1').matchAll(/^Ignoring path (.*)/gm)].map(([, name = '']) => name);
 
-/** Returns a diff without changes, for example for an agent that ended its own sandbox. */
+/** Returns a diff without changes. */
 export async function emptyDiff(store: Store, baseCommit: string): Promise<Diff> {
   return { patch: await putPatch(store, ''), baseCommit, files: 0, dropped: 0, tooLarge: false };
 }

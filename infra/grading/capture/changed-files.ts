@@ -12,6 +12,9 @@ export interface WorkspaceFiles {
 
 export type Listing = WorkspaceFiles | 'unreadable' | 'too-many';
 
+/** The files to list: all, or none if one cannot be read; or those that can be read. */
+export type Wanted = 'all' | 'readable';
+
 /** Runs a script in the sandbox as the grader, within what is left of the capture's time. */
 export type RunScript = (script: string, args: readonly string[], stdin?: Buffer) => Promise<ExecResult>;
 
@@ -36,14 +39,17 @@ git ls-files -z && printf '${mark}\\0' && GIT_INDEX_FILE=$GIT_DIR/none git ls-fi
 [ ! -d ${keptRules} ] || printf 'rules\\0'
 `;
 
-/** Prints the files of each inner repository of the workspace $1, then a mark. Stdin has the repositories as octalName writes them. */
+/**
+ * Prints the files of each inner repository of the workspace $1, then a mark. Stdin has the repositories as octalName writes them. $2 is
+ * `readable` if those that cannot be read are left out.
+ */
 const innerScript = `
 ${gitPrelude}
 export GIT_DIR=${keptBase} GIT_INDEX_FILE=${keptBase}/none
 while IFS= read -r line; do
   # The dot keeps line feeds at the end of the name.
   inner=$(printf '%b.' "$line"); inner=$1/\${inner%.}
-  ( cd "$inner" && GIT_WORK_TREE="$inner" git ls-files -z -o </dev/null ) || exit ${unreadable}
+  ( cd "$inner" && GIT_WORK_TREE="$inner" git ls-files -z -o </dev/null ) || [ "$2" = readable ] || exit ${unreadable}
   printf '${mark}\\0'
 done
 `;
@@ -60,9 +66,14 @@ cd ${keptRules} && GIT_DIR=${keptBase} GIT_WORK_TREE=${keptRules} git check-igno
  * Lists the files of a workspace from the output of `listScript`. Only the base's rules decide what is ignored; a repository
  * inside the workspace is a directory like any other. Returns the result of a script that failed.
  */
-export async function listFiles(run: RunScript, workdir: string, listed: Buffer): Promise<Listing | ExecResult> {
+export async function listFiles(
+  run: RunScript,
+  workdir: string,
+  listed: Buffer,
+  what: Wanted = 'all',
+): Promise<Listing | ExecResult> {
   const [base = [], outer = [], rules = []] = lists(listed);
-  const files = await withInner(run, workdir, outer);
+  const files = await withInner(run, { workdir, what }, outer);
   if (!Array.isArray(files)) return files;
   const ofBase = new Set(base);
   const fresh = files.filter((name) => !ofBase.has(name));
@@ -77,6 +88,12 @@ export async function listFiles(run: RunScript, workdir: string, listed: Buffer)
   const present = [...files.filter((name) => ofBase.has(name)), ...counted];
   return { present, removed: base.filter((name) => !found.has(name) && !isBelowAny(name, found)) };
 }
+
+/** Returns the names of the directories that git could not read, as it prints them, cut where they are long. */
+export const unreadDirectories = ({ stderr }: Pick<ExecResult, 'stderr'>): readonly string[] =>
+  [...stderr.toString('latin1').matchAll(/^warning: could not open directory '([^'\n]*)/gm)].map(
+    ([, name = '']) => name,
+  );
 
 /** Whether a script could not read a directory. Git lists no unreadable directory, and only prints a warning. */
 export const isUnreadable = ({ exitCode, stderr }: ExecResult): boolean =>
@@ -96,7 +113,7 @@ function lists(output: Buffer): readonly (readonly string[])[] {
 /** Replaces each inner repository, which git lists as one name with a slash at its end, by the files in it. */
 async function withInner(
   run: RunScript,
-  workdir: string,
+  { workdir, what }: { readonly workdir: string; readonly what: Wanted },
   outer: readonly string[],
 ): Promise<string[] | Exclude<Listing, WorkspaceFiles> | ExecResult> {
   const files = outer.filter((name) => !name.endsWith('/'));
@@ -104,8 +121,8 @@ async function withInner(
   for (let depth = 0; open.length > 0; depth += 1) {
     if (depth === maxDepth || open.length > maxRepositories) return 'too-many';
     const stdin = Buffer.from(open.map((name) => `${octalName(name)}\n`).join(''));
-    const listed = await run(innerScript, [workdir], stdin);
-    if (isUnreadable(listed)) return 'unreadable';
+    const listed = await run(innerScript, [workdir, what], stdin);
+    if (what === 'all' && isUnreadable(listed)) return 'unreadable';
     if (listed.truncated) return 'too-many';
     if (listed.exitCode !== 0 || listed.timedOut) return listed;
     const found = lists(listed.stdout);

@@ -3,11 +3,13 @@ import { createZstdDecompress } from 'node:zlib';
 import type { Header } from 'tar-stream';
 import { z } from 'zod';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import type { Flag } from '../../../workflows/contracts/flags.ts';
 import type { Snapshot } from '../../../workflows/contracts/snapshot.ts';
 import type { CarriedEntry, CarriedHeader, CarriedOwner, WrittenChanges } from '../../sandbox/changes.ts';
 import { collect } from '../../sandbox/files.ts';
 import { type TarEntry, tarEntries } from '../../sandbox/tar-entries.ts';
 import type { Store } from '../../store/store.ts';
+import { unreadFlag } from '../flags/capture.ts';
 
 /*
  * The archive of a snapshot: a tar whose first entry says what was added and what is left in changed directories. The others are
@@ -38,6 +40,16 @@ export function archiveHeader({ path, type, mode, uid, gid, mtime, target, size 
     size,
     ...(target !== undefined && { linkname: target }),
   };
+}
+
+/** Whether a snapshot holds what the agent changed: it is neither above the limit nor unreadable. */
+export const isStored = ({ above, unread }: Pick<Snapshot, 'above' | 'unread'>): boolean =>
+  above === undefined && unread === undefined;
+
+/** Returns the flag of a snapshot that was stored empty, whose evidence is why; null for a whole one. */
+export function flagEmpty({ above, unread }: Snapshot, tooLarge: (above: number) => string): Flag | null {
+  if (above !== undefined) return { trick: 'bulk', evidence: tooLarge(above) };
+  return unread === undefined ? null : unreadFlag(unread);
 }
 
 /** Opens the archive of a snapshot. Throws BlobMissing if the store has lost a part. */

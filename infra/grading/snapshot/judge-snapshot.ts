@@ -1,20 +1,21 @@
-import { firstOfEach } from '../../../workflows/algorithms/flags.ts';
 import type { Snapshot } from '../../../workflows/contracts/snapshot.ts';
 import { blamingBrokenPrograms } from '../../sandbox/broken-programs.ts';
 import { type CarriedHeader, isWithin, type WrittenChanges } from '../../sandbox/changes.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { drain } from '../../sandbox/tar-entries.ts';
+import { usingWhatAgentLeft } from '../../sandbox/what-agent-left.ts';
 import type { Store } from '../../store/store.ts';
 import { flagCarried } from '../flags/beyond-diff.ts';
 import { type DiffToJudge, runTests } from '../judge-diff.ts';
 import { type Judged, judgeRefused, judgeRun } from '../judged.ts';
+import { patientAttempts } from '../late.ts';
 import { directoriesAbove } from '../patch/patch-parts.ts';
 import { type BasePrograms, parseBase, readBase } from '../programs/base-programs.ts';
 import { restorePrograms } from '../programs/restore-programs.ts';
 import { filterPatch } from '../protection/filter-patch.ts';
 import { matcher, matcherAbove } from '../protection/patterns.ts';
 import { ownModules } from '../protection/restore-protected.ts';
-import { openSnapshot } from './archive.ts';
+import { flagEmpty, openSnapshot } from './archive.ts';
 import { givenToGrader } from './give-to-grader.ts';
 import { type ProtectedFiles, readProtected, writeProtected } from './protected-files.ts';
 
@@ -33,21 +34,17 @@ export async function judgeSnapshot(
   const patch = await store.get(diff.patch.digest);
   const protection = { ...task.protection, ownModules: ownModules(patch) };
   const toJudge = { patch, protection, subject };
-  if (snapshot.above !== undefined) {
-    const evidence = tooLarge(snapshot.above);
-    const { verdict, ...rest } = await judgeRefused(store, evidence, toJudge);
-    return {
-      ...rest,
-      verdict: { ...verdict, flags: firstOfEach([...(verdict.flags ?? []), { trick: 'bulk', evidence }]) },
-    };
-  }
+  const empty = flagEmpty(snapshot, tooLarge);
+  if (empty !== null) return judgeRefused(store, empty.evidence, { ...toJudge, beyond: [empty] });
   const patterns = task.protection.paths;
   const base = await parseBase(await readBase(sandbox, { task, workdir, path }, signal));
   const originals = await readProtected(sandbox, { workdir, patterns }, signal);
   const { changes, flags } = flagCarried(await openSnapshot(store, snapshot), workdir);
-  const refusal =
+  const carried = { sandbox, failedBefore: attempt > patientAttempts };
+  const carry = async () =>
     (await write(sandbox, toWrite(sandbox, changes, originals, { workdir, patterns, base }), signal)) ??
-    (await writeProtected(sandbox, { files: originals, attempt }, signal));
+    writeProtected(sandbox, { files: originals, attempt }, signal);
+  const refusal = await usingWhatAgentLeft(carried, carry, signal);
   if (refusal !== null) {
     return judgeRefused(store, `the snapshot could not be carried into a fresh sandbox: ${refusal}`, toJudge);
   }

@@ -4,13 +4,18 @@ import { constants, createZstdCompress } from 'node:zlib';
 import { type Pack, pack } from 'tar-stream';
 import type { Snapshot } from '../../../workflows/contracts/snapshot.ts';
 import { type CarriedEntry, mostCarriedFiles, type ReadChanges } from '../../sandbox/changes.ts';
+import { wasEndedInside } from '../../sandbox/failure.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { addEntry } from '../../sandbox/tar-entries.ts';
+import { usingWhatAgentLeft } from '../../sandbox/what-agent-left.ts';
 import type { Store } from '../../store/store.ts';
 import { openedMode, readClosedModes } from '../capture/open-workdir.ts';
+import { patientAttempts } from '../late.ts';
 import { archiveHeader, contentsName } from './archive.ts';
 import { createScrubber, type Scrubber } from './scrub.ts';
 
+/** The length of the reason why a snapshot is empty, which is in history. */
+const evidenceCharacters = 300;
 /** Size of a part of a snapshot. One is in memory at a time. */
 const partBytes = 32 * 2 ** 20;
 
@@ -21,23 +26,44 @@ export interface SnapshotOptions {
   readonly leftOut: readonly string[];
   /** The limit of the changed files together. */
   readonly mostBytes: number;
+  /** The number of the activity attempt, from 1. */
+  readonly attempt: number;
 }
 
 /** The end of a snapshot that exceeds a limit. */
 class TooLarge extends Error {}
 
 /** Stores all that an agent changed in its sandbox. */
-export async function keepSnapshot(
+export function keepSnapshot(
   sandbox: Sandbox,
   store: Store,
-  { secrets, leftOut, mostBytes }: SnapshotOptions,
+  { secrets, leftOut, mostBytes, attempt }: SnapshotOptions,
   signal: AbortSignal,
 ): Promise<Snapshot> {
   const { kind, changes } = sandbox;
   if (changes === undefined) throw new Error(`expected sandboxes whose changes can be carried, got ${kind}`);
-  const closed = await readClosedModes(sandbox, signal);
-  const read = await changes.read(leftOut, signal);
-  return keepChanges({ kind, read: withClosedModes(read, closed) }, store, { secrets, mostBytes }, signal);
+  const keep = async () => {
+    const closed = await readClosedModes(sandbox, signal);
+    const read = await changes.read(leftOut, signal);
+    return keepChanges({ kind, read: withClosedModes(read, closed) }, store, { secrets, mostBytes }, signal);
+  };
+  return orUnread(sandbox, { attempt, keep }, signal);
+}
+
+interface Keeping {
+  /** The number of the activity attempt, from 1. */
+  readonly attempt: number;
+  keep(): Promise<Snapshot>;
+}
+
+/** Stores what an agent left, or an empty snapshot that says why it cannot be read. */
+export async function orUnread(sandbox: Sandbox, { attempt, keep }: Keeping, signal: AbortSignal): Promise<Snapshot> {
+  try {
+    return await usingWhatAgentLeft({ sandbox, failedBefore: attempt > patientAttempts }, keep, signal);
+  } catch (error) {
+    if (!wasEndedInside(error)) throw error;
+    return { kind: sandbox.kind, parts: [], entries: 0, bytes: 0, unread: error.message.slice(0, evidenceCharacters) };
+  }
 }
 
 /** Gives files that the capture of the diff has opened the modes that the agent gave them. One whose mode differs since then keeps it. */
@@ -67,7 +93,7 @@ interface Read {
 export async function keepChanges(
   { kind, read }: Read,
   store: Store,
-  { secrets, mostBytes }: Omit<SnapshotOptions, 'leftOut'>,
+  { secrets, mostBytes }: Pick<SnapshotOptions, 'secrets' | 'mostBytes'>,
   signal: AbortSignal,
 ): Promise<Snapshot> {
   if (read.tooMany) return { kind, parts: [], entries: mostCarriedFiles, bytes: 0, above: mostBytes };

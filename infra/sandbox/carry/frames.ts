@@ -50,6 +50,9 @@ export interface FrameReader {
   skipRest(): Promise<void>;
 }
 
+/** The end of bytes, without an error of their stream, before a frame or a file has ended. */
+export class EndedEarly extends Error {}
+
 /** Reads frames from bytes that arrive in pieces. */
 export function readFrames(source: AsyncIterable<Uint8Array>): FrameReader {
   const chunks = source[Symbol.asyncIterator]();
@@ -61,7 +64,7 @@ export function readFrames(source: AsyncIterable<Uint8Array>): FrameReader {
     while (left > 0) {
       if (rest.length === 0) {
         const { done, value } = await chunks.next();
-        if (done === true) throw new Error('the bytes of a sandbox ended before its files');
+        if (done === true) throw new EndedEarly('the bytes of a sandbox ended before its files');
         rest = value;
       }
       const piece = rest.subarray(0, left);

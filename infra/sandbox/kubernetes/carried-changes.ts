@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { unpackBaseline } from '../carry/baseline.ts';
-import { encodeChanges, type FrameReader, headerOf, readFrames } from '../carry/frames.ts';
+import { EndedEarly, encodeChanges, type FrameReader, headerOf, readFrames } from '../carry/frames.ts';
 import type { InsideRequest } from '../carry/inside.ts';
 import { insideProgram } from '../carry/program.ts';
 import { type CarriedEntry, mostCarriedFiles, ownPaths, type SandboxChanges } from '../changes.ts';
@@ -204,7 +204,8 @@ async function explained<Result>(
 
 /**
  * Returns the failure of work on files. It is the agent's doing, and scored, if it is root and has used the sandbox; see
- * `blamingBrokenPrograms`. So it is if what it has left fills the memory, so that the kernel ends the program that reads.
+ * `blamingBrokenPrograms`. So it is if what it has left fills the memory, so that the kernel ends the program that reads, or if the
+ * program ends or says something else although its connection holds; see `usingWhatAgentLeft`.
  */
 async function unreadable({ name, root, wasShort }: Used, evidence: string, cause?: unknown): Promise<SandboxFailure> {
   const text = `the files of sandbox ${name} could not be carried`;
@@ -213,5 +214,7 @@ async function unreadable({ name, root, wasShort }: Used, evidence: string, caus
     const full = `${text}, since what its agent has left fills its memory`;
     return new SandboxFailure('SandboxLost', full, { cause, evidence, loss: 'out-of-memory' });
   }
+  const isProgram = cause instanceof EndedEarly || cause instanceof SyntaxError || cause instanceof z.ZodError;
+  if (isProgram) return new SandboxFailure('Internal', text, { cause, evidence });
   return new SandboxFailure('SandboxUnavailable', `${text}; temper tries again`, { cause, evidence });
 }

@@ -83,7 +83,7 @@ export async function measureEvaluations(
 function solve({ host, provider }: Bench, address: string, signal: AbortSignal): Promise<Solved> {
   return afterSolution({ host, provider }, address, signal, async ({ sandbox, task, baseCommit }) => {
     const { workdir } = task;
-    const diff = await captureDiff(sandbox, host.store, { workdir, baseCommit, stalledBefore: true }, signal);
+    const diff = await captureDiff(sandbox, host.store, { workdir, baseCommit, failedBefore: true }, signal);
     return { task, diff };
   });
 }

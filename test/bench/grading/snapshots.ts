@@ -38,7 +38,7 @@ export async function measureSnapshot(
     await agent.changes?.note(signal);
     await change(agent, changedMb, signal);
     const memory = watchMemory();
-    const options = { secrets: ['a~secret'], leftOut: [], mostBytes: 2 ** 32 };
+    const options = { secrets: ['a~secret'], leftOut: [], mostBytes: 2 ** 32, attempt: 1 };
     const [snapshot, keepSec] = await timed(() => keepSnapshot(agent, store, options, signal));
     const [refusal, writeSec] = await timed(async () =>
       fresh.changes?.write(await openSnapshot(store, snapshot), signal),

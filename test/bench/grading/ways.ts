@@ -62,9 +62,11 @@ async function grade(
 ): Promise<{ readonly captureMs: number; readonly gradeMs: number }> {
   const { store } = host;
   const beganAtMs = performance.now();
-  const diff = await captureDiff(sandbox, store, { workdir: task.workdir, baseCommit, stalledBefore: true }, signal);
+  const diff = await captureDiff(sandbox, store, { workdir: task.workdir, baseCommit, failedBefore: true }, signal);
   const snapshot =
-    way === 'snapshot' ? await keepSnapshot(sandbox, store, { secrets, leftOut: [], mostBytes }, signal) : undefined;
+    way === 'snapshot'
+      ? await keepSnapshot(sandbox, store, { secrets, leftOut: [], mostBytes, attempt: 1 }, signal)
+      : undefined;
   const capturedAtMs = performance.now();
   const epoch = { rollout: randomUUID(), epoch: 1 };
   const { kind } = provider;

@@ -200,7 +200,7 @@ export async function roundTrips(maker: SandboxMaker, numRuns: number, seed?: nu
       const before = await read(fresh, signal);
       await edit(agent, steps, signal);
       const after = await read(agent, signal);
-      const diff = await captureDiff(agent, store, { workdir, baseCommit, stalledBefore: false }, signal);
+      const diff = await captureDiff(agent, store, { workdir, baseCommit, failedBefore: false }, signal);
       const patch = await store.get(diff.patch.digest);
       assert.deepEqual(await applyPatch(fresh, workdir, patch, signal), {
         applied: 'exact',
@@ -208,7 +208,7 @@ export async function roundTrips(maker: SandboxMaker, numRuns: number, seed?: nu
         timedOut: false,
       });
       assert.deepEqual(await read(fresh, signal), expected(before, after));
-      const again = await captureDiff(agent, store, { workdir, baseCommit, stalledBefore: false }, signal);
+      const again = await captureDiff(agent, store, { workdir, baseCommit, failedBefore: false }, signal);
       assert.deepEqual(again, diff);
     } finally {
       await maker.clear();

@@ -7,6 +7,7 @@ import { judgeArtifacts } from '../../../../infra/grading/artifacts/judge-artifa
 import { keepArtifacts } from '../../../../infra/grading/artifacts/keep-artifacts.ts';
 import { createLocalProvider } from '../../../../infra/sandbox/local/provider.ts';
 import type { Store } from '../../../../infra/store/store.ts';
+import { allIn, scriptOf } from '../../../adversarial/hostile-trees.ts';
 import { type SandboxMaker, sandboxMaker, treeOf, workspaceTask } from '../../../helpers/sandbox/workspaces.ts';
 import { createFileStore } from '../../../helpers/store/file-store.ts';
 
@@ -61,6 +62,16 @@ describe('an artifact that is a link', () => {
   after(async () => {
     await maker?.[Symbol.asyncDispose]();
     await rm(root, { recursive: true, force: true });
+  });
+
+  it('is scored beside every hostile tree', async () => {
+    const agent = await maker.make();
+    const argv = ['bash', '-c', scriptOf(allIn('/tmp/out'))] as const;
+    await agent.exec({ account: 'agent', env: {}, argv: [...argv], timeoutMs: 60_000, maxOutputBytes: 1000 }, signal);
+    const options = { paths: ['/tmp/out', '/workspace'], secrets: ['s~secret'], attempt: 1 };
+    const { unread, entries } = await keepArtifacts(agent, store, options, signal);
+    assert.equal(unread, undefined);
+    assert.ok(entries > 100, String(entries));
   });
 
   for (const { name, script, reward, links = [] } of cases) {

@@ -20,7 +20,14 @@ interface Case {
   readonly names?: readonly string[];
   readonly dropped?: number;
   readonly tooLarge?: true;
+  /** Whether the diff is flagged as not all that the agent left. */
+  readonly unread?: true;
 }
+
+/** Denies the grader all rights on a file. */
+const denyRoot = `python3 -c 'import os, struct, sys
+entry = lambda tag, rights, who=0xffffffff: struct.pack("<HHI", tag, rights, who)
+os.setxattr(sys.argv[1], "system.posix_acl_access", struct.pack("<I", 2) + entry(1, 6) + entry(2, 0, int(os.environ["GRADER"])) + entry(4, 4) + entry(16, 7) + entry(32, 4))'`;
 
 const cases: readonly Case[] = [
   { name: 'nothing for an unchanged workspace', script: 'true', names: [] },
@@ -67,6 +74,21 @@ const cases: readonly Case[] = [
     script: 'mkdir shut; echo 1 > shut/1; echo 2 > shut/2; chmod 0 shut/1; chmod 0 shut; chmod 0 a; chmod 700 .',
     names: ['shut/1', 'shut/2'],
   },
+  {
+    name: 'all but a path that is longer than the longest one',
+    script:
+      'echo 2 >a; l=$(printf "%0200d" 0); (for n in $(seq 22); do mkdir $l && cd $l; done; echo 1 >in); echo 1 >new',
+    names: ['a', 'new'],
+    dropped: 1,
+    unread: true,
+  },
+  {
+    name: 'all but files whose list of rights denies the grader',
+    script: `mkdir d; echo 2 >a; for n in 1 2 3 4; do echo $n >d/$n; done; ${denyRoot} a; ${denyRoot} d/3`,
+    names: ['d/1', 'd/2', 'd/4'],
+    dropped: 2,
+    unread: true,
+  },
   { name: '20,001 new files', script: 'mkdir m; cd m; seq 20001 | xargs touch', tooLarge: true },
   {
     name: 'a change beside 20,001 files that the base ignores',
@@ -95,7 +117,7 @@ describe('a captured diff', { concurrency: 2 }, () => {
     await rm(root, { recursive: true, force: true });
   });
 
-  for (const { name, script, names = [], dropped = 0, tooLarge = false } of cases) {
+  for (const { name, script, names = [], dropped = 0, tooLarge = false, unread = false } of cases) {
     it(`${tooLarge ? 'is too large for' : 'contains'} ${name}`, async () => {
       const store = createFileStore(join(root, 'store'));
       const sandbox = await maker.make();
@@ -107,13 +129,17 @@ describe('a captured diff', { concurrency: 2 }, () => {
         signal,
       );
       const argv = ['bash', '-c', script] as const;
-      const limits = { timeoutMs: 120_000, maxOutputBytes: 1000, env: {} };
-      const done = await sandbox.exec({ ...limits, account: 'agent', argv: [...argv] }, signal);
+      const limits = { timeoutMs: 120_000, maxOutputBytes: 1000 };
+      const id = await sandbox.exec({ ...limits, account: 'grader', env: {}, argv: ['id', '-u'] }, signal);
+      const env = { GRADER: String(id.stdout).trim() };
+      const done = await sandbox.exec({ ...limits, account: 'agent', env, argv: [...argv] }, signal);
       assert.equal(done.exitCode, 0, String(done.stderr));
-      const diff = await captureDiff(sandbox, store, { workdir, baseCommit, stalledBefore: false }, signal);
+      const diff = await captureDiff(sandbox, store, { workdir, baseCommit, failedBefore: false }, signal);
       const patch = String(await store.get(diff.patch.digest));
       const found = [...patch.matchAll(/^diff --git a\/(.*) b\//gm)].map(([, path]) => path);
       assert.deepEqual([found, diff.files, diff.dropped, diff.tooLarge], [names, names.length, dropped, tooLarge]);
+      const flagged = diff.flags?.some(({ trick }) => trick === 'unreadable') ?? false;
+      assert.deepEqual([diff.unread ?? false, flagged], [unread, unread]);
     });
   }
 
@@ -132,7 +158,7 @@ describe('a captured diff', { concurrency: 2 }, () => {
     await captureDiff(
       sandbox,
       createFileStore(join(root, 'store')),
-      { workdir, baseCommit, stalledBefore: false },
+      { workdir, baseCommit, failedBefore: false },
       signal,
     );
     assert.equal(await run('stat -c "%a %n" shut sealed closed a'), '444 shut\n444 sealed\n555 closed\n755 a\n');
@@ -156,7 +182,7 @@ describe('a captured diff', { concurrency: 2 }, () => {
       assert.equal(await run('printf "one\\n" >a'), 0);
       await keepBase(sandbox, workdir, signal);
       if ((await run(script)) !== 0) continue;
-      const diff = await captureDiff(sandbox, store, { workdir, baseCommit, stalledBefore: false }, signal);
+      const diff = await captureDiff(sandbox, store, { workdir, baseCommit, failedBefore: false }, signal);
       assert.match(String(await store.get(diff.patch.digest)), /^-one\n\+two$/m);
       return;
     }

@@ -71,7 +71,7 @@ describe('a diff in its evaluation', () => {
     const { baseCommit } = await prepareWorkspace(agent, task, { workdir, keep: true }, signal);
     await prepareWorkspace(fresh, task, { workdir, keep: false }, signal);
     await edit(agent, edits, signal);
-    const diff = await captureDiff(agent, store, { workdir, baseCommit, stalledBefore: false }, signal);
+    const diff = await captureDiff(agent, store, { workdir, baseCommit, failedBefore: false }, signal);
     const patch = await store.get(diff.patch.digest);
     const ofTask = { testsInRepository, paths: ['/golden.txt'] };
     const protection = await protectionInWorkspace(fresh, { workdir, patch, protection: ofTask }, signal);

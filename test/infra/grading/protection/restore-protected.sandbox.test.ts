@@ -108,7 +108,7 @@ describe('protected files in the workspace of an agent', () => {
       const { baseCommit } = await prepareWorkspace(sandbox, task, { workdir, keep: true }, signal);
       const before = await read(sandbox, signal);
       await edit(sandbox, [mine, ...edits], signal);
-      const diff = await captureDiff(sandbox, store, { workdir, baseCommit, stalledBefore: false }, signal);
+      const diff = await captureDiff(sandbox, store, { workdir, baseCommit, failedBefore: false }, signal);
       const patch = await store.get(diff.patch.digest);
       for (const changes of [[], interrupted, []]) {
         await edit(sandbox, changes, signal);
