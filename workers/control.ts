@@ -8,16 +8,12 @@ import { createRewardActivity } from '../activities/control/reward.ts';
 import { createScheduleActivities } from '../activities/control/schedules.ts';
 import { createSweepActivities } from '../activities/control/sweeps.ts';
 import { createTaskActivities } from '../activities/control/tasks.ts';
-import { createTraceActivities } from '../activities/host/traces.ts';
 import type { ControlActivities } from '../activities/interfaces/control.ts';
-import type { SessionActivities } from '../activities/interfaces/host.ts';
 import { createAgents } from '../infra/agents/index.ts';
 import { loadOwnAgents } from '../infra/agents/own-agents.ts';
 import { askEngines } from '../infra/engine/ask-engines.ts';
 import { servedVersions } from '../infra/engine/engine.ts';
 import { createEnginePools } from '../infra/engine/pools.ts';
-import { createGatewayControl } from '../infra/gateway/client.ts';
-import { controlSockets } from '../infra/gateway/sockets.ts';
 import { createUpstreams } from '../infra/gateway/upstream/upstreams.ts';
 import { usableMemory } from '../infra/machine/usable-memory.ts';
 import { createRewards } from '../infra/rewards.ts';
@@ -26,7 +22,6 @@ import { createQuarantine } from '../infra/tasks/quarantine.ts';
 import { createTasks } from '../infra/tasks/tasks.ts';
 import { locateWorkflowBundle } from '../infra/temporal/bundle.ts';
 import { requireFeatures } from '../infra/temporal/features.ts';
-import { resolvePolicy } from '../infra/temporal/runs.ts';
 import { missingSearchAttributes } from '../infra/temporal/search-attributes.ts';
 import { followsServer } from '../infra/temporal/stack-namespace.ts';
 import { controlQueue } from '../workflows/contracts/queues.ts';
@@ -64,19 +59,16 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
       dataSets: { directory: config.cacheDir, offline: true },
     });
     const quarantine = createQuarantine(shared.common);
-    const gateway = createGatewayControl(controlSockets(config.paths.gatewaySockets, config.gateways));
     const upstreams = createUpstreams(config.upstreams, config.env);
     const upstream = async (name: string): Promise<Upstream> => {
       const { model } = await upstreams.find(name);
       return { name, model };
     };
     const pools = createEnginePools(config.pools, config.pool, config.env);
-    const activities: ControlActivities & SessionActivities = {
+    const activities: ControlActivities = {
       ...createRewardActivity(rewards),
       ...createTaskActivities({ tasks, quarantine, agent: agents.get, rewards, network: config.network, upstream }),
       ...createRunCheck({ client, tasks, agent: agents.get, rewards, pools }),
-      // Rollouts of 0.4.0 ask for sessions here; they are at the gateways of this machine.
-      ...createTraceActivities(gateway, (policy) => resolvePolicy(client, policy)),
       ...createGroupActivities({ client, records }),
       ...createBatchActivities({ store, records }),
       ...createHostActivities({ client, hosts: shared.hosts, lostAfterMs: config.hostLostAfterMs }),

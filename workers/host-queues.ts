@@ -17,9 +17,9 @@ import {
   ownEvaluationQueue,
   provisionQueue,
 } from '../workflows/contracts/queues.ts';
-import { inLane, inLanesByType } from './lane-worker.ts';
+import { inLane } from './lane-worker.ts';
 import { whileLeased } from './leased-worker.ts';
-import { commonPlacementWorkers, type PlacementWorkerDependencies } from './placement-workers.ts';
+import { byHandPlacementWorker, type PlacementWorkerDependencies } from './placement-workers.ts';
 import { whileOpen } from './slot-tuner.ts';
 
 /**
@@ -49,9 +49,7 @@ export function hostQueues(
   { capacity, sessions, lanes, placing, reaper, lease }: HostQueues,
 ): WorkerOptions[] {
   const common = { activityTaskPollerBehavior: pollers, maxEagerActivityReservationsPerWorkflowTask: 0 };
-  const provisioning = createProvisioning(host);
-  const agent = createAgentActivities(host, lanes);
-  const inPlace = createEvaluationInPlace(host);
+  const { awaitAgent, deliverCancel, ...capturing } = createAgentActivities(host, lanes);
   const stages: WorkerOptions[] = [
     {
       ...common,
@@ -61,21 +59,21 @@ export function hostQueues(
     },
     {
       ...common,
-      ...inLanesByType({
-        provisionSandbox: lanes.provision,
-        captureDiff: lanes.capture,
-        evaluateInPlace: lanes.evaluate,
-      }),
       taskQueue: hostQueue(host.name),
-      activities: { ...provisioning, ...agent, ...inPlace, ...sessions, ...reaper.activities },
+      activities: { awaitAgent, deliverCancel, ...sessions, ...reaper.activities },
       maxConcurrentActivityTaskExecutions: capacity + furtherSlots,
     },
-    { ...common, ...inLane(lanes.provision), taskQueue: provisionQueue(host.name), activities: provisioning },
+    {
+      ...common,
+      ...inLane(lanes.provision),
+      taskQueue: provisionQueue(host.name),
+      activities: createProvisioning(host),
+    },
     {
       ...common,
       ...inLane(lanes.capture),
       taskQueue: captureQueue(host.name),
-      activities: { captureDiff: agent.captureDiff, captureSnapshot: agent.captureSnapshot },
+      activities: capturing,
     },
     {
       ...common,
@@ -88,16 +86,15 @@ export function hostQueues(
       ...common,
       ...inLane(lanes.evaluate, { queue: lanes.evaluate.addQueue() }),
       taskQueue: ownEvaluationQueue(host.name),
-      activities: inPlace,
+      activities: createEvaluationInPlace(host),
     },
     {
       ...common,
       ...inLane(lanes.release),
       taskQueue: cleanUpQueue(host.name),
-      // A reaper that began under 0.4.0 asks for it here.
-      activities: { ...createCleanUp(host), ...reaper.activities },
+      activities: createCleanUp(host),
     },
   ];
   // Placement waits for no lease: where the host has none, the rollout is for another host.
-  return [...commonPlacementWorkers(placing), ...stages.map((one) => whileLeased(lease, one))];
+  return [byHandPlacementWorker(placing), ...stages.map((one) => whileLeased(lease, one))];
 }

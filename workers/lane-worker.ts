@@ -41,33 +41,6 @@ export function inLane(
   };
 }
 
-/**
- * Makes the stages of a host's main queue wait for their lanes, in which they run beside those of the lanes' own queues.
- * Rollouts of 0.4.0 have put heavy stages on the main queue; later ones put only light stages there.
- */
-export function inLanesByType(laneOf: Readonly<Record<string, Lane>>): Pick<WorkerOptions, 'interceptors'> {
-  return {
-    interceptors: {
-      activity: [
-        ({ info }) => ({
-          inbound: {
-            execute: async (input, next) => {
-              const lane = laneOf[info.activityType];
-              if (lane === undefined) return next(input);
-              await waiting((signal) => lane.enter(signal));
-              try {
-                return await lane.run(() => next(input), isOverload);
-              } finally {
-                lane.leave();
-              }
-            },
-          },
-        }),
-      ],
-    },
-  };
-}
-
 /** Waits for a place in a lane, and heartbeats meanwhile. */
 async function waiting<Result>(forPlace: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
   const context = Context.current();

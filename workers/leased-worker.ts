@@ -3,8 +3,11 @@ import type { WorkerOptions } from '@temporalio/worker';
 import { startHeartbeats } from '../activities/heartbeats.ts';
 import { declined } from '../activities/host/elsewhere.ts';
 import type { Lease } from '../infra/hosts/lease.ts';
-import { isRecord } from '../infra/is-record.ts';
 import { errorMessage } from '../workflows/contracts/error-message.ts';
+import { evaluationQueue, imageQueue } from '../workflows/contracts/queues.ts';
+
+/** The queues from which any host takes work. */
+const commonQueues: readonly string[] = [imageQueue, evaluationQueue];
 
 /**
  * Makes the stages of a host wait for its lease, without which it may neither make, change nor remove anything. Those that other
@@ -19,7 +22,7 @@ export const whileLeased = (lease: Pick<Lease, 'now' | 'valid'>, options: Worker
         inbound: {
           execute: async (input, next) => {
             if (lease.now().state === 'valid') return next(input);
-            if (mayDecline(input.args[0]))
+            if (commonQueues.includes(options.taskQueue ?? ''))
               throw declined('the lease of the host ran out; the stage waits for another one');
             await untilValid(lease);
             return next(input);
@@ -30,8 +33,6 @@ export const whileLeased = (lease: Pick<Lease, 'now' | 'valid'>, options: Worker
     ],
   },
 });
-
-const mayDecline = (input: unknown): boolean => isRecord(input) && input.mayDecline === true;
 
 async function untilValid(lease: Pick<Lease, 'valid'>): Promise<void> {
   const context = Context.current();

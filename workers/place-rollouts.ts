@@ -28,7 +28,6 @@ export function placeRollouts(
   const turns = createPlacementTurns({ slots, share, backlogOf: (queue) => backlogOf(client, queue) });
   const placement = createPlacement({
     ...host,
-    share,
     turns,
     limitsCreations: createsPerSecond !== null,
   });

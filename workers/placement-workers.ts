@@ -7,7 +7,7 @@ import type { PlacementTurns } from '../activities/host/placement-turns.ts';
 import type { Slots } from '../activities/host/slots.ts';
 import type { PlacementActivities } from '../activities/interfaces/host.ts';
 import type { OpenShare } from '../infra/temporal/shares.ts';
-import { placementQueue, sharePlacementQueue, sweepPlacementQueue } from '../workflows/contracts/queues.ts';
+import { placementQueue, sharePlacementQueue } from '../workflows/contracts/queues.ts';
 import { placementTuner } from './placement-tuner.ts';
 
 /** One poller for each placement queue, so that only one rollout waits on a host whose last slot another one took. */
@@ -18,20 +18,17 @@ const askFullMs = 5_000;
 /** The interval at which a host that serves several runs or sweeps reads how many slots the other hosts have. */
 const askFleetMs = 60_000;
 
-/** The queues that runs and sweeps have in common: of rollouts by hand, and of those that 0.4.0 started. */
-const commonQueues: readonly PlacementQueue[] = [
-  { name: placementQueue, sweep: false, weight: 1 },
-  { name: sweepPlacementQueue, sweep: true, weight: 1 },
-];
+/** The queue of rollouts that were started by hand. */
+const queueByHand: PlacementQueue = { name: placementQueue, sweep: false, weight: 1 };
 
 export interface PlacementWorkerDependencies {
   readonly turns: PlacementTurns;
   readonly placement: PlacementActivities;
 }
 
-/** Returns the options of the workers that poll the queues which are always there. */
-export const commonPlacementWorkers = (dependencies: PlacementWorkerDependencies): readonly WorkerOptions[] =>
-  commonQueues.map((queue) => workerOf(queue, dependencies));
+/** Returns the options of the worker that polls the queue of rollouts that were started by hand. */
+export const byHandPlacementWorker = (dependencies: PlacementWorkerDependencies): WorkerOptions =>
+  workerOf(queueByHand, dependencies);
 
 interface WatchOptions extends PlacementWorkerDependencies {
   readonly slots: Pick<Slots, 'isFree'>;

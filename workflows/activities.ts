@@ -42,11 +42,8 @@ export const triggering = proxyActivities<Pick<ControlActivities, 'triggerSchedu
 });
 export const batches = proxyActivities<ControlActivities>({ taskQueue: controlQueue, ...timeouts.batch });
 export const images = proxyActivities<ImageActivities>({ taskQueue: imageQueue, ...timeouts.image });
-export const placement = (priority: Priority | undefined, waits: boolean): Proxied<PlacementActivities> =>
-  proxyActivities<PlacementActivities>({
-    taskQueue: placementQueueOf(priority),
-    ...(waits ? timeouts.place : timeouts.placeWithoutWaiting),
-  });
+export const placement = (priority: Priority | undefined): Proxied<PlacementActivities> =>
+  proxyActivities<PlacementActivities>({ taskQueue: placementQueueOf(priority), ...timeouts.place });
 export const creation = proxyActivities<CreationActivities>({ taskQueue: creationQueue, ...timeouts.creation });
 export const trainer = proxyActivities<TrainerActivities>({ taskQueue: trainerQueue, ...timeouts.train });
 export const restoring = proxyActivities<Pick<TrainerActivities, 'restoreWeights'>>({
@@ -56,9 +53,6 @@ export const restoring = proxyActivities<Pick<TrainerActivities, 'restoreWeights
 
 export type Proxied<Activities> = ActivityInterfaceFor<Activities>;
 
-export const onHost = (host: string): Proxied<Pick<HostActivities, 'startAgent'>> =>
-  proxyActivities<HostActivities>({ taskQueue: hostQueue(host), ...timeouts.host });
-
 export const provisioningOn = (host: string): Proxied<Pick<HostActivities, 'provisionSandbox'>> =>
   proxyActivities<HostActivities>({ taskQueue: provisionQueue(host), ...timeouts.heavy, startToCloseTimeout: imageMs });
 
@@ -67,17 +61,11 @@ export const capturingOn = (host: string): Proxied<Pick<HostActivities, 'capture
 export const capturingAllOn = (host: string): Proxied<Pick<HostActivities, 'captureSnapshot'>> =>
   proxyActivities<HostActivities>({ taskQueue: captureQueue(host), ...timeouts.snapshot });
 
-/** The sessions of a host. Rollouts that began under 0.4.0 have theirs at the gateways of the same machine. */
 export const sessionsOn = (host: string): Proxied<Pick<SessionActivities, 'openTrace' | 'closeTrace'>> =>
   proxyActivities<SessionActivities>({ taskQueue: hostQueue(host), ...timeouts.session });
 
 export const versionsOn = (host: string): Proxied<Pick<SessionActivities, 'readVersions'>> =>
   proxyActivities<SessionActivities>({ taskQueue: hostQueue(host), ...timeouts.versions });
-/** The same for runs of 0.4.0, whose sessions are at the gateways beside the control worker. */
-export const versionsBesideControl = proxyActivities<Pick<SessionActivities, 'readVersions'>>({
-  taskQueue: controlQueue,
-  ...timeouts.light,
-});
 
 export const sealingOn = (host: string): Proxied<Pick<SessionActivities, 'sealTrace'>> =>
   proxyActivities<SessionActivities>({ taskQueue: hostQueue(host), ...timeouts.seal });

@@ -85,12 +85,6 @@ export const timeouts = {
     retry: retry(1_000_000, '200ms', '5s'),
     cancellationType: 'WAIT_CANCELLATION_COMPLETED',
   },
-  /** Rollouts of 0.4.0 ended at once, and left the slot until its time was over. */
-  placeWithoutWaiting: {
-    startToCloseTimeout: '2m',
-    retry: retry(1_000_000, '200ms', '5s'),
-    cancellationType: 'TRY_CANCEL',
-  },
   /**
    * The wait for the creation of a sandbox, where its rate is limited. It is spent in the task queue. After an hour no host may
    * have the limit any more, and the rollout goes without.
@@ -240,8 +234,6 @@ export const cancelAgainFirstMs = 5_000;
 export const cancelledLookMostMs = 60_000;
 /** The interval at which a cancelled run looks after the rollouts of groups that were terminated, since these report nothing. */
 export const endingLookMs = 5_000;
-/** The longest interval of both for workflows that began to cancel before the two were apart. */
-export const cancelAgainMostMs = 20_000;
 
 /** The first and the longest interval at which a sweep asks about rollouts that an earlier execution started. */
 export const adoptedFirstMs = 2_000;

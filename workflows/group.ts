@@ -6,7 +6,6 @@ import {
   isCancellation,
   log,
   ParentClosePolicy,
-  patched,
   setCurrentDetails,
   setHandler,
   startChild,
@@ -96,8 +95,6 @@ function createForwarding(handles: readonly Handle[]) {
   return {
     deliverAll,
     async forward(deliver: Deliver): Promise<void> {
-      // Groups of earlier workers did not wait for the signal before.
-      if (delivering && !patched('group-signals-in-order')) return void (await toEach(deliver));
       waiting.push(deliver);
       if (handles.length > 0 && !delivering) await deliverAll();
     },

@@ -1,4 +1,4 @@
-import { ActivityFailure, isCancellation, log, patched, proxyActivities, TimeoutFailure } from '@temporalio/workflow';
+import { ActivityFailure, isCancellation, log, proxyActivities, TimeoutFailure } from '@temporalio/workflow';
 import { z } from 'zod';
 import type { ControlActivities } from '../activities/interfaces/control.ts';
 import type { ReaperActivities } from '../activities/interfaces/host.ts';
@@ -33,13 +33,13 @@ export interface ReaperResult {
 export async function reaper(request: { readonly host: string }): Promise<ReaperResult> {
   const { host } = parseInput('reaper', reaperInput, request);
   const onHost = proxyActivities<ReaperActivities>({ taskQueue: hostQueue(host), ...timeouts.reapHost });
-  if (patched('guard-disk')) await guardDisk();
+  await guardDisk();
   const { groups, rollouts } = await control.cancelOrphans();
   try {
-    const { removed, images, suspected = [] } = await onHost.reapSandboxes();
+    const { removed, images, suspected } = await onHost.reapSandboxes();
     return { sandboxes: removed, suspected, images, groups, rollouts };
   } catch (error) {
-    if (!neverStarted(error) || !patched('find-lost-host')) throw error;
+    if (!neverStarted(error)) throw error;
     const { alive } = await asking.inspectHost({ host });
     if (alive) throw error;
     return { sandboxes: [], suspected: [], images: [], groups, rollouts, hostLost: true };

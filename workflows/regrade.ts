@@ -144,7 +144,7 @@ async function summarise({ input, tally, view }: Regrade): Promise<RegradeResult
     regradeKey: firstExecutionRunId,
     input,
     chunks: tally.unsaved.chunks,
-    result: { rollouts, states, meanBefore, meanAfter, endedEarly, ...(cost !== undefined && { cost }) },
+    result: { rollouts, states, meanBefore, meanAfter, endedEarly, cost },
     startedAt: tally.startedAt,
     endedAt: Date.now(),
   });

@@ -1,4 +1,4 @@
-import { CancellationScope, isCancellation, log, patched, setHandler, workflowInfo } from '@temporalio/workflow';
+import { CancellationScope, isCancellation, log, setHandler, workflowInfo } from '@temporalio/workflow';
 import { control, inWorkflowTask } from './activities.ts';
 import { maxEpochs } from './activity-options.ts';
 import { flagsOfRollout } from './algorithms/flags.ts';
@@ -79,21 +79,21 @@ export async function rollout(request: RolloutRequest): Promise<RolloutResult> {
     keepCost(costOf(meter, progress));
     throw cancelled;
   }
-  return { ...toResult(input, taskName, progress, ending), cost: costOf(meter, progress) };
+  return toResult({ input, progress, loss, meter }, taskName, ending);
 }
 
 const costOf = (meter: CostMeter, { seconds }: Progress): RolloutCost => meter.read(seconds.evaluate ?? 0);
 
-interface Parts {
+/** The part of an epoch's context that is known before the task is. */
+interface Basis {
   readonly input: RolloutInput;
   readonly progress: Progress;
   readonly loss: HostLoss;
   readonly meter: CostMeter;
 }
 
-async function perform(parts: Parts): Promise<Ending> {
-  const { input } = parts;
-  const basis: Basis = { ...parts, fewActivities: patched('few-activities') };
+async function perform(basis: Basis): Promise<Ending> {
+  const { input } = basis;
   let resolved: ResolvedTask | undefined;
   let produced: Produced | undefined;
   try {
@@ -115,10 +115,7 @@ async function perform(parts: Parts): Promise<Ending> {
   }
 }
 
-/** The part of an epoch's context that is known before the task is. */
-type Basis = Parts & Pick<EpochContext, 'fewActivities'>;
-
-async function resolve({ input, progress, fewActivities }: Basis): Promise<ResolvedTask> {
+async function resolve({ input, progress }: Basis): Promise<ResolvedTask> {
   const { task, agent, agentOptions, hostTools, rewardPolicy, upstream } = input;
   if (typeof task !== 'string') return task;
   const query = {
@@ -129,14 +126,13 @@ async function resolve({ input, progress, fewActivities }: Basis): Promise<Resol
     ...(!isOwnPolicy(rewardPolicy) && { rewardPolicy }),
     ...(upstream !== undefined && { upstream }),
   };
-  return progress.stage('resolveTask', async () => {
-    if (!fewActivities) return control.resolveTask(query);
-    return inWorkflowTask.resolveTask(query).catch((error) => {
+  return progress.stage('resolveTask', () =>
+    inWorkflowTask.resolveTask(query).catch((error) => {
       if (isCancellation(error)) throw error;
       // As an activity of its own it is tried again, and people see why it fails.
       return control.resolveTask(query);
-    });
-  });
+    }),
+  );
 }
 
 function currentEpoch(basis: Basis, resolved: ResolvedTask): EpochContext {
@@ -185,7 +181,7 @@ function accountOf({ produced, verdict }: Ending): string {
   return [...agent, ...files, ...rewards, ...tests, ...suspect].join('; ');
 }
 
-function toResult(input: RolloutInput, task: string, progress: Progress, ending: Ending): RolloutResult {
+function toResult({ input, progress, meter }: Basis, task: string, ending: Ending): RolloutResult {
   const { produced, resolved } = ending;
   return {
     rollout: workflowInfo().firstExecutionRunId,
@@ -211,5 +207,6 @@ function toResult(input: RolloutInput, task: string, progress: Progress, ending:
     ...(progress.adoptions > 0 && { adoptions: progress.adoptions }),
     ...(progress.notes.length > 0 && { notes: progress.notes }),
     stageSeconds: progress.seconds,
+    cost: costOf(meter, progress),
   };
 }

@@ -4,7 +4,6 @@ import {
   ContinueAsNew,
   getExternalWorkflowHandle,
   log,
-  patched,
   setCurrentDetails,
   setHandler,
   upsertSearchAttributes,
@@ -14,7 +13,6 @@ import { windowControlSignal, windowReportSignal } from './contracts/messages.ts
 import { searchAttributes } from './contracts/search-attributes.ts';
 import type { SweepState, SweepWindowControl, SweepWindowReport, SweepWindowRequest } from './contracts/sweep-state.ts';
 import { continueInNewest } from './shared/continue.ts';
-import { handlePause } from './shared/pause.ts';
 import { type Attempts, cancelAttempts, makeAttempts } from './sweep/attempts.ts';
 import { createSweepRollouts } from './sweep/rollouts.ts';
 import { createSweepTally, type SweepTally } from './sweep/tally.ts';
@@ -37,8 +35,8 @@ export async function sweepWindow(request: SweepWindowRequest, carried?: SweepSt
     tally.pausedBecause = pausedBecause;
     upsertSearchAttributes([{ key: searchAttributes.run, value: sweep }]);
   }
-  let resumes = carried?.resumes ?? request.resumes ?? 0;
-  let control = carried?.control ?? request.control ?? 0;
+  let resumes = carried?.resumes ?? request.resumes;
+  let control = carried?.control ?? request.control;
   const reports = createReports(request, tally, () => resumes);
   const attempts: Attempts = {
     sweep,
@@ -60,17 +58,6 @@ export async function sweepWindow(request: SweepWindowRequest, carried?: SweepSt
     tally.changes += 1;
   };
   setHandler(windowControlSignal, obey, { description: 'sent by the sweep of this window, not by hand' });
-  // Sweeps of earlier workers send these signals, which have no order.
-  handlePause(tally, {
-    what: 'rollout',
-    changed() {
-      tally.changes += 1;
-    },
-    onResume(known, budget) {
-      resumes = Math.max(resumes, known ?? 0);
-      tally.budget = budget ?? tally.budget;
-    },
-  });
   try {
     await makeAttempts(attempts);
   } catch (error) {
@@ -117,8 +104,8 @@ function createReports({ sweep, sweepKey, window }: SweepWindowRequest, tally: S
       setCurrentDetails(`${ended} of ${planned} attempts of this window have ended, ${inFlight.size} in flight`);
       const percent = Math.floor((100 * ended) / Math.max(1, planned));
       const now = `${percent} ${pin.policyVersion} ${pausedBecause} ${endedEarly}`;
-      // A pause after a resume is news to the sweep, whatever its reason. Windows that did not report it continued.
-      if (now === reported && (resumes() === reportedResumes || !patched('report-each-resume'))) return;
+      // A pause after a resume is news to the sweep, whatever its reason.
+      if (now === reported && resumes() === reportedResumes) return;
       reported = now;
       reportedResumes = resumes();
       void send();

@@ -3,7 +3,6 @@ import {
   CancellationScope,
   ContinueAsNew,
   condition,
-  patched,
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
@@ -34,9 +33,7 @@ interface Run {
   readonly tally: RunTally;
   readonly stepper: Stepper;
   readonly view: RunView;
-  /** Whether the run looks less often the longer it rests, and looks at once when its budget changes. */
-  readonly looksRarely: boolean;
-  /** The time until the next look if nothing changes, in milliseconds. */
+  /** The time until the next look if nothing changes, in milliseconds: the longer the run rests, the longer. */
   lookAfterMs: number;
 }
 
@@ -48,13 +45,10 @@ export async function trainingRun(request: RunRequest, carried?: RunState): Prom
   const input = parseInput('trainingRun', runInput, request);
   // Despite its documentation, this is the start of the execution and not of the chain.
   const startedAt = workflowInfo().startTime.getTime();
-  // Runs whose workers did not tell stops by hand from their own counted both.
-  const tally = createRunTally(input, carried ?? null, startedAt, () => !patched('stopped-by-hand'));
+  const tally = createRunTally(input, carried ?? null, startedAt);
   const view = createRunView(input, tally);
-  // Runs whose workers did not know this looked every minute.
-  const looksRarely = patched('rare-looks');
   const stepper = createStepper(input, tally);
-  const run: Run = { input, tally, stepper, view, looksRarely, lookAfterMs: reconcileAfterMs };
+  const run: Run = { input, tally, stepper, view, lookAfterMs: reconcileAfterMs };
   handleMessages(run);
   try {
     if (carried === undefined) await prepare(run);
@@ -120,27 +114,26 @@ async function trainUntilDone(run: Run): Promise<void> {
 
 /** Pauses a run that drops one group after another as too stale. While a step is made, it learns. */
 function pauseIfStale(tally: RunTally): void {
-  const reason = tally.inStep > 0 ? null : tally.staleWatch.reasonToPause(tally.policyVersion);
-  // Runs of 0.4.0 continued.
-  if (reason !== null && patched('pause-at-stale-groups')) tally.pausedBecause = reason;
+  if (tally.inStep > 0) return;
+  tally.pausedBecause = tally.staleWatch.reasonToPause(tally.policyVersion) ?? tally.pausedBecause;
 }
 
 /** Waits until something changes. If nothing does, reconciles silent groups with the server and restores engine weights. */
 async function untilChanged(run: Run): Promise<void> {
-  const { input, tally, stepper, view, looksRarely } = run;
+  const { input, tally, stepper, view } = run;
   const before = signature(run);
   const due = tally.missing > 0;
   const changed = due || (await condition(() => signature(run) !== before, run.lookAfterMs));
-  const isAtRest = looksRarely && (stepper.running || tally.inFlight.size === 0);
+  const isAtRest = stepper.running || tally.inFlight.size === 0;
   run.lookAfterMs = !changed && isAtRest ? Math.min(2 * run.lookAfterMs, reconcileMostMs) : reconcileAfterMs;
   if (!changed || tally.missing > 0) await reconcile(input, tally, view.cancelling);
   // Without a group in flight no rollout waits for the weights.
-  if (!changed && !stepper.running && !(looksRarely && tally.inFlight.size === 0)) stepper.restoreWeights();
+  if (!changed && !stepper.running && tally.inFlight.size > 0) stepper.restoreWeights();
 }
 
-function signature({ tally, stepper: { running }, looksRarely }: Run): string {
-  const seen = `${running} ${tally.step} ${tally.inFlight.size} ${tally.ready.size} ${tally.missing} ${tally.pausedBecause}`;
-  return looksRarely ? `${seen} ${JSON.stringify(tally.budget)}` : seen;
+function signature({ tally, stepper: { running } }: Run): string {
+  const { step, inFlight, ready, missing, pausedBecause, budget } = tally;
+  return `${running} ${step} ${inFlight.size} ${ready.size} ${missing} ${pausedBecause} ${JSON.stringify(budget)}`;
 }
 
 async function admit({ input, tally, stepper }: Run): Promise<void> {
@@ -154,8 +147,8 @@ async function admit({ input, tally, stepper }: Run): Promise<void> {
   });
   const free = Math.max(0, Math.min(wanted, groupsInFlight - tally.inFlight.size));
   const count = withinBudget(input, tally, free, tally.inFlight.size === 0 && !stepper.running);
-  // Runs of 0.4.0 started all groups in one workflow task, which is too large for the server if they are many.
-  const atOnce = count > startsAtOnce && patched('bounded-starts') ? startsAtOnce : count;
+  // With many groups, one workflow task would be too large for the server. The loop of the run starts the others.
+  const atOnce = Math.min(count, startsAtOnce);
   await Promise.all(Array.from({ length: atOnce }, () => startGroup(input, tally)));
 }
 

@@ -24,8 +24,8 @@ export interface TrainingStepInput {
   /** Pairs of group number and fate, of groups that ended without being trained since the last step; for the record. */
   readonly dropped: readonly (readonly [number, string])[];
   readonly training: Training;
-  /** The pool of the run's engines; absent in steps that 0.4.0 started. */
-  readonly pool?: string;
+  /** The pool of the run's engines. */
+  readonly pool: string;
 }
 
 /** Makes one optimizer update: gathers and pins the batch, normalises it, updates the policy, and syncs the weights. */

@@ -12,6 +12,9 @@ import type { AgentEnd, AwaitAgent } from '../interfaces/host.ts';
 import { agentKeyOf, type Host } from './host.ts';
 import type { OpenEgress } from './network.ts';
 
+/** The end of an agent, without the stages that share its activity. */
+export type RecordedEnd = Omit<AgentEnd, 'startSeconds'>;
+
 /** The status of an agent that has ended, or whose time is over. */
 export type KnownStatus = Extract<ProcessStatus, { readonly state: 'running' | 'exited' }>;
 
@@ -30,39 +33,39 @@ export async function recordEnd(
   host: Host,
   input: AwaitAgent,
   { sandbox, status, egress, furtherLines }: AgentTraces,
-): Promise<AgentEnd> {
+): Promise<RecordedEnd> {
   const log = await host.store.put(await whatWasSaid(host, input, sandbox, furtherLines), 'text/plain');
   const answer = await answerOfSolution(host, input);
-  const network = egress === undefined ? {} : { network: await useOf(host, egress, input.start?.task) };
+  const network = egress === undefined ? {} : { network: await useOf(host, egress, input.start.task) };
   const more = { ...(answer !== null && { answer }), ...network };
   if (status.state === 'running') return { stop: 'deadline', exitCode: null, log, ...more };
   return { stop: stopOf(host, input.agent, status), exitCode: status.exitCode, log, ...more };
 }
 
 /** Scores an agent that ended its own sandbox as killed. */
-export async function endedItself(host: Host): Promise<AgentEnd> {
+export async function endedItself(host: Host): Promise<RecordedEnd> {
   const text = 'The agent brought its own sandbox down.\n';
   return { stop: 'killed', exitCode: null, log: await host.store.put(Buffer.from(text), 'text/plain') };
 }
 
 /** Returns the agent's log, with further lines at its end. */
 async function whatWasSaid(host: Host, { epoch, start }: AwaitAgent, sandbox: Sandbox, lines: readonly string[]) {
-  const log = await readLog(sandbox, agentKeyOf(start?.task.step));
+  const log = await readLog(sandbox, agentKeyOf(start.task.step));
   const more = Buffer.from(lines.map((line) => `\n${line}\n`).join(''));
   return withoutSecrets(Buffer.concat([log, more]), host.secretsOf(sessionId(epoch)));
 }
 
 /** Returns the answer of the reference solution, for an agent that applies it, which calls no tools. */
 async function answerOfSolution(host: Host, { agent, start }: AwaitAgent): Promise<BlobRef | null> {
-  if (start?.task.hostTools?.includes('answer') !== true || !host.agent(agent).needsSolution) return null;
+  if (start.task.hostTools?.includes('answer') !== true || !host.agent(agent).needsSolution) return null;
   const answer = referenceAnswer(await host.tasks.open(start.task));
   return answer === null ? null : host.store.put(answer, 'text/plain');
 }
 
 /** Returns the use that an agent made of its network, with the hosts where its task's solution may be. */
-async function useOf(host: Host, egress: OpenEgress, task: Task | undefined): Promise<NetworkUse> {
+async function useOf(host: Host, egress: OpenEgress, task: Task): Promise<NetworkUse> {
   const use = await egress.end();
-  const { solution } = task === undefined ? { solution: new Map() } : await host.tasks.open(task);
+  const { solution } = await host.tasks.open(task);
   const flags = firstOfEach(flagSolutionHosts(egress.rows(), solution));
   return flags.length === 0 ? use : { ...use, flags };
 }

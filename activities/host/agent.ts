@@ -1,6 +1,6 @@
 import { Context } from '@temporalio/activity';
 import type { StartResult } from '../../infra/sandbox/sandbox.ts';
-import { atBoundary, joinAtBoundary } from '../boundary.ts';
+import { joinAtBoundary } from '../boundary.ts';
 import { sendHeartbeatsNow } from '../heartbeats.ts';
 import type { AgentEnd, AwaitAgent, HostActivities } from '../interfaces/host.ts';
 import { awaitAgent } from './await-agent.ts';
@@ -18,40 +18,20 @@ export type SharedLanes = Pick<Lanes, 'capture' | 'release'>;
 export function createAgentActivities(
   host: Host,
   lanes?: SharedLanes,
-): Pick<HostActivities, 'startAgent' | 'awaitAgent' | 'deliverCancel' | 'captureDiff' | 'captureSnapshot'> {
+): Pick<HostActivities, 'awaitAgent' | 'deliverCancel' | 'captureDiff' | 'captureSnapshot'> {
   return {
-    startAgent: (input) =>
-      atBoundary(async (signal) => {
-        const { started } = await startAgent(host, input, signal);
-        return { started };
-      }),
-    awaitAgent: (input) => {
-      const { start } = input;
-      if (start === undefined) return awaitStarted(host, input);
-      return unlessKept(host, input.epoch, () => startAndAwait(host, { ...input, start }, lanes));
-    },
+    awaitAgent: (input) => unlessKept(host, input.epoch, () => startAndAwait(host, input, lanes)),
     deliverCancel: async () => sendHeartbeatsNow(Context.current().info.workflowExecution?.runId ?? ''),
     captureDiff: (input) => joinAtBoundary((signal, report) => capture(host, input, { report, signal })),
     captureSnapshot: (input) => joinAtBoundary((signal) => captureSnapshot(host, input, signal)),
   };
 }
 
-/** Waits for an agent that an activity of its own has started, as in rollouts of 0.4.0. Its time counts from when the stage was scheduled. */
-function awaitStarted(host: Host, input: AwaitAgent): Promise<AgentEnd> {
-  const startedAtMs = Context.current().info.scheduledTimestampMs;
-  return atBoundary(async (signal) => {
-    const sandbox = await attachAgentSandbox(host, input);
-    return awaitAgent(host, input, { sandbox, startedAtMs, sawStart: true }, signal);
-  });
-}
-
-type StartAndAwait = AwaitAgent & Pick<Required<AwaitAgent>, 'start'>;
-
 /**
  * Starts the agent and waits for its end. Then it captures the diff and releases the sandbox, each if the lane of the stage has a
  * place right then.
  */
-function startAndAwait(host: Host, input: StartAndAwait, lanes: SharedLanes | undefined): Promise<AgentEnd> {
+function startAndAwait(host: Host, input: AwaitAgent, lanes: SharedLanes | undefined): Promise<AgentEnd> {
   const { start, baseCommit, epoch } = input;
   return startThenWait(
     async (signal) => {
@@ -62,7 +42,7 @@ function startAndAwait(host: Host, input: StartAndAwait, lanes: SharedLanes | un
       const sandbox = started?.sandbox ?? (await attachAgentSandbox(host, input));
       const running = { sandbox, startedAtMs, sawStart: started?.started !== 'already-started' };
       const end = { ...(await awaitAgent(host, input, running, signal)), startSeconds };
-      if (lanes === undefined || baseCommit === undefined) return end;
+      if (lanes === undefined) return end;
       const options = { sandbox, store: host.store, workdir: start.task.workdir, baseCommit };
       const captured = await captureAtOnce(lanes.capture, options, signal);
       if (captured === null) return end;

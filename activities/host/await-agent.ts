@@ -8,8 +8,8 @@ import type { ProcessStatus, Sandbox } from '../../infra/sandbox/sandbox.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { sessionId } from '../../workflows/contracts/ids.ts';
 import { cancelRequested } from '../boundary.ts';
-import type { AgentEnd, AwaitAgent } from '../interfaces/host.ts';
-import { endedItself, type KnownStatus, recordEnd } from './agent-end.ts';
+import type { AwaitAgent } from '../interfaces/host.ts';
+import { endedItself, type KnownStatus, type RecordedEnd, recordEnd } from './agent-end.ts';
 import { collect, notCollected } from './collect.ts';
 import { agentKeyOf, type Host } from './host.ts';
 import { hasNetwork, type OpenEgress, openEgress } from './network.ts';
@@ -38,7 +38,7 @@ export async function awaitAgent(
   input: AwaitAgent,
   running: RunningAgent,
   signal: AbortSignal,
-): Promise<AgentEnd> {
+): Promise<RecordedEnd> {
   try {
     return await blamingBrokenPrograms(running.sandbox, () => watchAgent(host, input, running, signal));
   } catch (error) {
@@ -52,7 +52,7 @@ async function watchAgent(
   input: AwaitAgent,
   running: RunningAgent,
   signal: AbortSignal,
-): Promise<AgentEnd> {
+): Promise<RecordedEnd> {
   const { sandbox } = running;
   const token = host.fence();
   const egress = await openAgentEgress(host, input, sandbox);
@@ -78,7 +78,7 @@ async function untilOver(
 ): Promise<ProcessStatus> {
   const { sandbox, startedAtMs, token, egress } = carried;
   const { timeoutMs, diskBeforeMb } = input;
-  const agentKey = agentKeyOf(input.start?.task.step);
+  const agentKey = agentKeyOf(input.start.task.step);
   const leftMs = Math.max(0, startedAtMs + timeoutMs - Date.now());
   const channel = holdChannel(host, input, carried);
   try {
@@ -100,9 +100,9 @@ function endUnknown(
   { start }: AwaitAgent,
   { sandbox, sawStart }: RunningAgent,
   status: Exclude<ProcessStatus, KnownStatus>,
-): Promise<AgentEnd> {
+): Promise<RecordedEnd> {
   // The records are out of reach of every agent but one that is root.
-  if (sawStart && start?.task.user === 'root') return endedItself(host);
+  if (sawStart && start.task.user === 'root') return endedItself(host);
   const evidence = status.state === 'unknown' ? status.evidence : 'it was never started';
   throw new TemperFailure('AgentStateUnknown', `whether the agent ran in ${sandbox.name} is unknown: ${evidence}`);
 }
@@ -114,7 +114,7 @@ async function endAndCollect(
   { sandbox, status }: { readonly sandbox: Sandbox; readonly status: KnownStatus },
   signal: AbortSignal,
 ): Promise<readonly string[]> {
-  const agentKey = agentKeyOf(input.start?.task.step);
+  const agentKey = agentKeyOf(input.start.task.step);
   // Tests may need what an agent that ended by itself has left. One that ran out of time is ended with all it started.
   if (status.state === 'running') {
     await sandbox.noteTimeOver(agentKey);
@@ -132,7 +132,6 @@ async function collectAfter(
   sandbox: Sandbox,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
-  if (start === undefined) return [];
   const { task } = start;
   const files = await host.tasks.open(task);
   if (files.collect.length === 0) return [];
@@ -148,12 +147,12 @@ async function collectAfter(
 
 async function keepsProcesses(host: Host, { start }: AwaitAgent, { state }: ProcessStatus): Promise<boolean> {
   if (state === 'running') return false;
-  return start?.task.gradedIn === 'same' && (await host.tasks.open(start.task)).keepProcesses;
+  return start.task.gradedIn === 'same' && (await host.tasks.open(start.task)).keepProcesses;
 }
 
 /** Opens the proxy of the agent; undefined if its task has no network. */
 async function openAgentEgress(host: Host, { start }: AwaitAgent, { name }: Sandbox): Promise<OpenEgress | undefined> {
-  const policy = start?.task.network;
+  const policy = start.task.network;
   return hasNetwork(policy) ? openEgress(host, { sandbox: name, phase: 'agent', policy }) : undefined;
 }
 

@@ -1,8 +1,7 @@
 import { ApplicationFailure } from '@temporalio/activity';
 import { ApplicationFailureCategory } from '@temporalio/common';
-import type { EvaluationRequest } from '../../workflows/contracts/evaluation.ts';
 import { offeredElsewhere } from '../../workflows/contracts/offered-elsewhere.ts';
-import type { SandboxKind } from '../../workflows/contracts/sandbox-kinds.ts';
+import type { SandboxChoice, SandboxKind } from '../../workflows/contracts/sandbox-kinds.ts';
 import type { Host } from './host.ts';
 
 type Offers = Pick<Host, 'isOfferedElsewhere'> & { readonly providers: Pick<Host['providers'], 'seen'> };
@@ -15,11 +14,8 @@ export const belongsElsewhere = async (host: Offers, kind: SandboxKind): Promise
  * Declines work for which this host lacks the kind of sandbox, by a failure that costs no attempt: attempts are counted to tell
  * who is to blame. Where no host offers the kind, the work fails with what is missing.
  */
-export async function declineElsewhere(
-  host: Offers & Pick<Host, 'name'>,
-  { sandbox, mayDecline }: Pick<EvaluationRequest, 'sandbox' | 'mayDecline'>,
-): Promise<void> {
-  if (mayDecline !== true || sandbox === 'auto' || !(await belongsElsewhere(host, sandbox))) return;
+export async function declineElsewhere(host: Offers & Pick<Host, 'name'>, sandbox: SandboxChoice): Promise<void> {
+  if (sandbox === 'auto' || !(await belongsElsewhere(host, sandbox))) return;
   throw declined(`host ${host.name} has no ${sandbox} sandboxes, which another one has; the stage waits for that one`);
 }
 

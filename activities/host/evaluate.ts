@@ -14,7 +14,7 @@ export function createEvaluation(host: Host): EvaluationActivities {
   return {
     evaluate: (input) =>
       joinAtBoundary(async (signal, report) => {
-        await declineElsewhere(host, input);
+        await declineElsewhere(host, input.sandbox);
         return evaluate(evaluating, input, { number: Context.current().info.attempt, report }, signal);
       }),
   };

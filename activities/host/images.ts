@@ -8,9 +8,9 @@ import type { Host } from './host.ts';
 
 export function createImageActivities(host: Host): ImageActivities {
   return {
-    prepareImage: ({ task, agent, sandbox, mayDecline }) =>
+    prepareImage: ({ task, agent, sandbox }) =>
       joinAtBoundary(async (signal, report) => {
-        await declineElsewhere(host, { sandbox, ...(mayDecline && { mayDecline }) });
+        await declineElsewhere(host, sandbox);
         // A command that packs its tasks itself does not know what the operator of the stack allows.
         grantNetwork(task, host.network.cap);
         const files = await host.tasks.open(task);

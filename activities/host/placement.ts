@@ -1,6 +1,6 @@
 import { ApplicationFailure, Context } from '@temporalio/activity';
 import { ApplicationFailureCategory } from '@temporalio/common';
-import { isSweepPriority, placementQueue, placementQueueOf, shareOf } from '../../workflows/contracts/queues.ts';
+import { isSweepPriority, placementQueueOf, shareOf } from '../../workflows/contracts/queues.ts';
 import { placementWaitMs } from '../../workflows/contracts/stage-limits.ts';
 import { atBoundary } from '../boundary.ts';
 import type { PlacementActivities } from '../interfaces/host.ts';
@@ -8,7 +8,6 @@ import { spread } from '../retry-delay.ts';
 import { belongsElsewhere } from './elsewhere.ts';
 import type { Host } from './host.ts';
 import type { PlacementTurns } from './placement-turns.ts';
-import type { SweepShare } from './sweep-share.ts';
 
 /**
  * The number of times that a rollout is left to other hosts because this one lacks its image, and the pauses between them. A
@@ -32,7 +31,6 @@ const checkAgainMs = 200;
 /** The parts of a host that place rollouts. */
 export interface Placing
   extends Pick<Host, 'name' | 'fence' | 'acts' | 'slots' | 'intake' | 'hasImage' | 'sharesJournals'> {
-  readonly share: SweepShare;
   /** Whether this host limits how many sandboxes all hosts create per second. */
   readonly limitsCreations?: boolean;
   readonly turns: Pick<PlacementTurns, 'waitsFor' | 'leaveToOthers'>;
@@ -49,7 +47,6 @@ export function createPlacement({
   intake,
   hasImage,
   sharesJournals,
-  share: sweepShare,
   limitsCreations = false,
   turns,
   providers,
@@ -58,7 +55,7 @@ export function createPlacement({
   return {
     placeRollout: ({ epoch, image, kind }) =>
       atBoundary(async (signal) => {
-        const { attempt, priority, taskQueue } = Context.current().info;
+        const { attempt, priority } = Context.current().info;
         const queue = placementQueueOf(priority);
         // Where no host offers the kind, one takes the rollout, and its provisioning fails with what is missing.
         if (kind !== undefined && (await belongsElsewhere({ providers, isOfferedElsewhere }, kind))) {
@@ -68,11 +65,6 @@ export function createPlacement({
         }
         if (image !== undefined && attempt <= declinesWithoutImage && !(await hasImage(image))) {
           throw retryLater(`host ${name} lacks the image ${image}, which another one has`, declineMs);
-        }
-        const sweep = isSweepPriority(priority);
-        // Rollouts of sweeps that 0.4.0 started wait in the queue of runs.
-        if (sweep && taskQueue === placementQueue && !(await sweepShare.allowsMore(0))) {
-          throw retryLater(`the share of sweeps on host ${name} is used up (TEMPER_SWEEP_SHARE)`, 30_000);
         }
         const limit = AbortSignal.timeout(placementWaitMs);
         const waiting = turns.waitsFor(queue);
@@ -86,18 +78,19 @@ export function createPlacement({
           }
           signal.throwIfAborted();
           // A host that is cut off from the store may still reach the server, and would keep the rollout until it is back.
-          if (!acts(fence())) throw retryLater(`the lease of host ${name} ran out`, 1_000);
+          const token = fence();
+          if (token === null || !acts(token)) throw retryLater(`the lease of host ${name} ran out`, 1_000);
+          const sweep = isSweepPriority(priority);
           slots.take(epoch, { expiresAtMs: Date.now() + unprovisionedMs, sweep, share: shareOf(priority) });
+          return {
+            host: name,
+            token,
+            ...(limitsCreations && { limitsCreations }),
+            ...(!sharesJournals && { unadoptable: true }),
+          };
         } finally {
           waiting.ended();
         }
-        const token = fence();
-        return {
-          host: name,
-          ...(token !== null && { token }),
-          ...(limitsCreations && { limitsCreations }),
-          ...(!sharesJournals && { unadoptable: true }),
-        };
       }),
   };
 }

@@ -41,7 +41,7 @@ export async function releaseAtOnce(
  * Whether the activity that waits for the agent may release its sandbox. It must not release a remote one, which another host may
  * adopt, with what is in it, until the rollout has the result.
  */
-export const mayRelease = ({ releases = false, kind }: Pick<AwaitAgent, 'releases' | 'kind'>): boolean =>
+export const mayRelease = ({ releases, kind }: Pick<AwaitAgent, 'releases' | 'kind'>): boolean =>
   releases && !isRemote(kind);
 
 /**

@@ -16,9 +16,7 @@ import type { Verdict } from '../../workflows/contracts/verdict.ts';
 /** Activities that any host may run, on a queue of their own. */
 export interface ImageActivities {
   /** Pulls or builds the image of the task's sandboxes, if the host lacks it. Heartbeats report the progress. */
-  prepareImage(
-    input: Pick<ProvisionSandbox, 'task' | 'agent' | 'sandbox'> & Pick<EvaluationRequest, 'mayDecline'>,
-  ): Promise<{ readonly image: string }>;
+  prepareImage(input: Pick<ProvisionSandbox, 'task' | 'agent' | 'sandbox'>): Promise<{ readonly image: string }>;
 }
 
 /** Activities that any host with a free slot may run. */
@@ -30,15 +28,15 @@ export interface PlaceRollout {
   readonly epoch: RolloutEpoch;
   /** The image that some host has pulled or built for the rollout. Hosts that have it are preferred. */
   readonly image?: string;
-  /** The kind of sandbox that the rollout asks for. Absent where the host chooses, and in rollouts of 0.4.0. */
+  /** The kind of sandbox that the rollout asks for. Absent where the host chooses. */
   readonly kind?: SandboxKind;
 }
 
 export interface Placement {
   /** The stable name of the host; its queues follow from it. */
   readonly host: string;
-  /** The fencing token that the host holds. Earlier hosts do not say it. */
-  readonly token?: string;
+  /** The fencing token that the host holds. */
+  readonly token: string;
   /** Whether the host limits how many sandboxes all hosts create per second. */
   readonly limitsCreations?: true;
   /** Whether no other host can adopt the sandbox, because this one shares its journals with none. */
@@ -54,8 +52,7 @@ export interface CreationActivities {
 /** Activities on the host where the rollout was placed. */
 export interface HostActivities {
   provisionSandbox(input: ProvisionSandbox): Promise<Provisioned>;
-  /** Starts the agent of a rollout of 0.4.0. Later ones start it in `awaitAgent`. */
-  startAgent(input: StartAgent): Promise<{ readonly started: 'started' | 'already-started' }>;
+  /** Starts the agent and waits for its end. */
   awaitAgent(input: AwaitAgent): Promise<AgentEnd>;
   /** Makes the activities that run here for the calling workflow ask the server at once whether they are cancelled. */
   deliverCancel(): Promise<void>;
@@ -81,8 +78,8 @@ export interface Provisioned {
   readonly baseCommit: string;
   /** The disk space in MB that is in use before the agent starts. */
   readonly diskBeforeMb: number;
-  /** Whether the tests get everything that the agent changed in its sandbox, and not its diff alone. Absent in hosts of 0.4.0. */
-  readonly carriesChanges?: boolean;
+  /** Whether the tests get everything that the agent changed in its sandbox, and not its diff alone. */
+  readonly carriesChanges: boolean;
 }
 
 export interface StartAgent extends Pick<Provisioned, 'kind'> {
@@ -101,12 +98,12 @@ export interface AwaitAgent extends Pick<Provisioned, 'kind' | 'diskBeforeMb'> {
   readonly epoch: RolloutEpoch;
   readonly agent: string;
   readonly timeoutMs: number;
-  /** The settings with which to start the agent first. Rollouts of 0.4.0 started it in an activity of its own. */
-  readonly start?: Pick<StartAgent, 'task' | 'agentOptions' | 'hostTools' | 'maxTurns' | 'contextLength'>;
+  /** The settings with which to start the agent first. */
+  readonly start: Pick<StartAgent, 'task' | 'agentOptions' | 'hostTools' | 'maxTurns' | 'contextLength'>;
   /** The base commit of the diff, which the activity may capture once the agent has ended. */
-  readonly baseCommit?: string;
+  readonly baseCommit: string;
   /** Whether nothing after the diff needs the sandbox, so that the activity may release it. */
-  readonly releases?: boolean;
+  readonly releases: boolean;
   /** The fencing token under which this host has adopted the sandbox; absent if it made it. */
   readonly adoptedAs?: string;
   /** The time, by the server's clock, at which the agent's time limit began on the host that was lost. */
@@ -121,8 +118,8 @@ export interface AgentEnd {
   readonly answer?: BlobRef;
   /** The use that it made of its network; absent if it had none. */
   readonly network?: NetworkUse;
-  /** The time that its start took, if it was started by the activity that waited for its end. */
-  readonly startSeconds?: number;
+  /** The time that its start took. */
+  readonly startSeconds: number;
   /** The diff, if the activity that waited for the agent's end has captured it, and the time that this took. */
   readonly diff?: Diff;
   readonly captureSeconds?: number;
@@ -142,7 +139,7 @@ export interface CaptureDiff {
 /** The capture of a snapshot, with what the agent was started with: the files of that are left out. */
 export type CaptureSnapshot = Pick<CaptureDiff, 'epoch' | 'kind' | 'adoptedAs'> & Omit<StartAgent, 'epoch' | 'kind'>;
 
-/** The activities around a session, which its host's own gateways have. Rollouts of 0.4.0 ask them of the control worker. */
+/** The activities around a session, which its host's own gateways have. */
 export interface SessionActivities {
   openTrace(input: OpenTrace): Promise<OpenedTrace>;
   sealTrace(input: { readonly epoch: RolloutEpoch }): Promise<TraceSummary>;
@@ -212,8 +209,8 @@ export interface ReaperActivities {
   reapSandboxes(): Promise<{
     readonly removed: readonly string[];
     readonly images: readonly string[];
-    /** Sandboxes that look orphaned for the first time. Hosts of 0.4.0 removed them at once. */
-    readonly suspected?: readonly string[];
+    /** Sandboxes that look orphaned for the first time. */
+    readonly suspected: readonly string[];
   }>;
 }
 

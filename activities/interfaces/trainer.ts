@@ -12,9 +12,9 @@ export interface TrainerActivities {
   restoreWeights(input: SyncWeights): Promise<{ readonly restored: readonly string[] }>;
 }
 
-/** The pool of the run's engines; absent for the default one. */
+/** The pool of the run's engines. */
 interface OfPool {
-  readonly pool?: string | undefined;
+  readonly pool: string;
 }
 
 export interface PrepareTrainer extends OfPool {

@@ -31,7 +31,7 @@ export interface ProvisionedSandbox {
   /** MB on the sandbox's disk before the agent starts. */
   readonly diskBeforeMb: number;
   /** Whether the tests get everything that the agent changed in its sandbox. */
-  readonly carriesChanges?: boolean;
+  readonly carriesChanges: boolean;
 }
 
 /** Makes the sandbox of an agent, with the task's workspace at its base commit. Throws UnsupportedTask and SetupFailed. */
@@ -93,8 +93,7 @@ export async function provisionAgent(
   const carriesChanges = wantsSnapshot(files) && provider.carriesChanges;
   if (carriesChanges) await sandbox.changes?.note(signal);
   const diskBeforeMb = await initialDiskMb(sandbox, files.workspace, task.diskMb);
-  const provisioned = { sandbox: sandbox.name, kind: provider.kind, baseCommit, diskBeforeMb };
-  return { ...provisioned, ...(carriesChanges && { carriesChanges }) };
+  return { sandbox: sandbox.name, kind: provider.kind, baseCommit, diskBeforeMb, carriesChanges };
 }
 
 const wantsSnapshot = ({ gradedIn }: Pick<GradedTask, 'gradedIn'>): boolean =>

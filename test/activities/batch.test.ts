@@ -96,6 +96,7 @@ const summaryOf = (trace: TraceSummary['trace']): TraceSummary => ({
   segments: 1,
   sampledTokens: 2,
   promptTokens: 4,
+  engineSeconds: 1,
   minVersion: 0,
   maxVersion: 0,
   contextOverflow: false,

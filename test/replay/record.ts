@@ -1,10 +1,9 @@
 /*
  * Records the histories that every later change of a workflow must replay: `node test/replay/record.ts <version>`, or only some
- * of them, by name: `node test/replay/record.ts <version> rollout`. Add new histories beside the old ones. From 0.4.0 on, an old
- * history goes only when no such execution can exist any more.
+ * of them, by name: `node test/replay/record.ts <version> rollout`.
  */
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { ApplicationFailure } from '@temporalio/activity';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { groupId, rolloutId, stepId, sweepWindowId } from '../../workflows/contracts/ids.ts';
@@ -231,6 +230,7 @@ async function save(name: string, workflowId: string, runId?: string): Promise<v
   const file = join(import.meta.dirname, 'histories', `${name}-${version}.json`);
   // Stack traces hold the paths of the machine that recorded, and no replay reads them.
   const withoutStacks = JSON.parse(historyToJSON(history), (key, value) => (key === 'stackTrace' ? '' : value));
+  await mkdir(dirname(file), { recursive: true });
   await writeFile(file, `${JSON.stringify({ workflowId, history: withoutStacks })}\n`, { flag: 'wx' });
   console.log(`${file}: ${history.events?.length} events`);
 }

@@ -35,11 +35,11 @@ it('the main worker of a host takes further work while it awaits many more agent
     sessions: {} as never,
     lanes: createLanes({ stages: 4, evaluations: 2 }),
     placing: {
-      placement: { placeRollout: async () => ({ host }) },
+      placement: { placeRollout: async () => ({ host, token: `${host}/1` }) },
       turns: createPlacementTurns({ slots, share: { allowsMore: async () => true }, backlogOf: async () => 0 }),
     },
     reaper: {
-      activities: { reapSandboxes: async () => ({ removed: [], images: [] }) },
+      activities: { reapSandboxes: async () => ({ removed: [], images: [], suspected: [] }) },
       reap: async () => ({ removed: [], suspected: [], images: [] }),
     },
     lease: endlessLease,

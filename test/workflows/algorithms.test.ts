@@ -244,6 +244,7 @@ describe('a report of a group', () => {
       segments: 500,
       sampledTokens: 1_000_000,
       promptTokens: 1_000_000_000,
+      engineSeconds: 3_600.125,
       minVersion: 1_000,
       maxVersion: 1_000,
       contextOverflow: false,
@@ -269,7 +270,7 @@ describe('a report of a group', () => {
     cost: {
       promptTokens: 1_000_000_000,
       sampledTokens: 1_000_000,
-      engineSeconds: 12_345.678,
+      engineSeconds: 3_600.125,
       sandboxSeconds: { docker: 12_345.678 },
       evaluationSeconds: 1_234.567,
     },

@@ -13,7 +13,8 @@ it('moves a rollout whose host stays away to another host in its second epoch', 
   const rollouts = await startRollouts(() => ({
     workflowBundle,
     placement: ({ placeRollout }) => ({
-      placeRollout: async (input) => (input.epoch.epoch === 1 ? { host: 'gone' } : placeRollout(input)),
+      placeRollout: async (input) =>
+        input.epoch.epoch === 1 ? { host: 'gone', token: 'gone/1' } : placeRollout(input),
     }),
   }));
   try {

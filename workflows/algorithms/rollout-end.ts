@@ -16,7 +16,7 @@ export function toRolloutReport(result: RolloutResult): RolloutReport {
     failure,
     stageSeconds,
     trace: trace && withoutCounts(trace),
-    ...(cost !== undefined && { cost }),
+    cost,
     ...tricksOfRollout(result),
   };
 }

@@ -46,7 +46,7 @@ export function toSweepRow(attempt: SweepAttempt, result: RolloutResult): SweepR
     promptTokens: trace?.promptTokens ?? 0,
     seconds: seconds(Object.keys(stageSeconds) as Stage[]),
     sandboxSeconds: seconds(sandboxStages),
-    ...(cost !== undefined && { cost }),
+    cost,
     ...tricksOfRollout(result),
   };
 }

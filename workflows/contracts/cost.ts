@@ -48,6 +48,6 @@ export type Ledger = Readonly<Partial<Record<Outcome, CostSum>>>;
 /** The cost of a run so far. */
 export interface RunCost {
   readonly rollouts: Ledger;
-  /** The seconds in which the trainer prepared the model and made steps, failed ones too; null if a part of it is unknown. */
-  readonly trainerSeconds: number | null;
+  /** The seconds in which the trainer prepared the model and made steps, failed ones too. */
+  readonly trainerSeconds: number;
 }

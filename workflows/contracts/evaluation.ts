@@ -6,7 +6,7 @@ import type { Snapshot } from './snapshot.ts';
 import type { Task } from './task.ts';
 
 /** The evaluation of an agent's work in its own sandbox, as a workflow asks the sandbox's host for it. */
-export interface EvaluationInPlace extends Omit<EvaluationRequest, 'reuseVerdict' | 'snapshot' | 'mayDecline'> {
+export interface EvaluationInPlace extends Omit<EvaluationRequest, 'reuseVerdict' | 'snapshot'> {
   readonly kind: SandboxKind;
   /** The fencing token under which this host has adopted the sandbox; absent if it made it. */
   readonly adoptedAs?: string;
@@ -28,6 +28,4 @@ export interface EvaluationRequest {
   readonly timeoutMs: number;
   /** Whether to return a cached verdict if there is one, and to cache this one. */
   readonly reuseVerdict?: true;
-  /** Whether a host without that kind of sandbox declines the work. Absent in workflows of earlier workers. */
-  readonly mayDecline?: true;
 }

@@ -28,7 +28,7 @@ export interface RolloutReport {
   readonly failure: FailureRecord | null;
   readonly trace: TraceSummary | null;
   readonly stageSeconds: Readonly<Partial<Record<Stage, number>>>;
-  /** Absent if it is unknown: in reports of 0.4.0, and where a rollout has no result. */
+  /** Absent if it is unknown, where a rollout has no result. */
   readonly cost?: RolloutCost;
   /** The suspected tricks. Omitted when there are none. */
   readonly flags?: readonly Trick[];
@@ -55,6 +55,5 @@ export interface GroupSummary {
   readonly meanReward: number | null;
   /** Suspected tricks in the group's rollouts. Omitted when there are none. */
   readonly flags?: FlagCounts;
-  /** The cost of the rollouts; absent in the reports of groups of 0.4.0. */
-  readonly cost?: Ledger;
+  readonly cost: Ledger;
 }

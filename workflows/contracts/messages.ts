@@ -13,11 +13,8 @@ import type { SweepWindowControl, SweepWindowReport } from './sweep-state.ts';
  * are paused keep the reason that they have.
  */
 export const pauseSignal = defineSignal<[reason?: string, when?: 'unless-paused']>('pause');
-/**
- * Continues after a pause. With a reason, runs, sweeps and regrades continue only if they are paused for that reason. A sweep
- * of earlier workers tells its windows how often it was resumed, and their part of the budget.
- */
-export const resumeSignal = defineSignal<[onlyIfPausedBecause?: string, resumes?: number, budget?: Budget]>('resume');
+/** Continues after a pause. With a reason, runs, sweeps and regrades continue only if they are paused for that reason. */
+export const resumeSignal = defineSignal<[onlyIfPausedBecause?: string]>('resume');
 
 /** Changes limits of the budget of a run or a sweep, and returns the new budget. */
 export const setBudgetUpdate = defineUpdate<Budget, [BudgetChange]>('setBudget');

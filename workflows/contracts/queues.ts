@@ -8,10 +8,8 @@ import type { SandboxKind } from './sandbox-kinds.ts';
 export const controlQueue = 'temper-control';
 /** The task queue on which images are pulled and built, before a rollout takes a slot on a host. */
 export const imageQueue = 'temper-image';
-/** The task queue on which host workers with free slots pick up rollouts that were started by hand, or by runs of 0.4.0. */
+/** The task queue on which host workers with free slots pick up rollouts that were started by hand. */
 export const placementQueue = 'temper-placement';
-/** The task queue on which host workers pick up rollouts of sweeps of 0.4.0. */
-export const sweepPlacementQueue = 'temper-placement-sweep';
 /**
  * The task queue of the rollouts of one run or sweep. Each has its own, because a host decides whose rollout it takes by what
  * it holds of each, and must not take one to look at it.
@@ -61,6 +59,5 @@ export const shareOf = (priority: WorkPriority | undefined): string | undefined 
 /** Returns the queue on which a rollout waits for a slot. */
 export function placementQueueOf(priority: WorkPriority | undefined): string {
   const share = shareOf(priority);
-  if (share !== undefined) return sharePlacementQueue(share);
-  return isSweepPriority(priority) ? sweepPlacementQueue : placementQueue;
+  return share === undefined ? placementQueue : sharePlacementQueue(share);
 }

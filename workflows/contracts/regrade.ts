@@ -155,8 +155,8 @@ export interface RegradeResult {
   readonly meanAfter: number | null;
   /** The reason why some rollouts were not graded; null when all were. */
   readonly endedEarly: string | null;
-  /** The time of the evaluations, by what they made of their rollouts; absent in results of 0.4.0. */
-  readonly cost?: Ledger;
+  /** The time of the evaluations, by what they made of their rollouts. */
+  readonly cost: Ledger;
   /** A `RegradeReport`. */
   readonly report: BlobRef;
 }
@@ -189,8 +189,7 @@ export interface RegradeSums {
   readonly compared: number;
   readonly before: number;
   readonly after: number;
-  /** Absent in the sums of 0.4.0. */
-  readonly cost?: Ledger;
+  readonly cost: Ledger;
 }
 
 /** The state that continue-as-new carries from one execution of a regrade to the next, when nothing is in flight. */

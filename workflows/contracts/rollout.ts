@@ -216,7 +216,7 @@ export interface StepResult {
   /** The kind of the verdict of its tests, and their log. */
   readonly verdict?: Verdict['kind'];
   readonly log?: BlobRef;
-  /** The work that its tests got, as of a whole rollout; absent for a step that never began, and in results of earlier versions. */
+  /** The work that its tests got, as of a whole rollout; absent for a step that never began. */
   readonly diff?: Omit<Diff, 'flags'>;
   readonly snapshot?: Snapshot;
   /** The use that its agent made of its network; absent if it had none. */
@@ -259,6 +259,5 @@ export interface RolloutResult {
   /** Remarks on its course for people, such as on lost hosts; absent if there are none. */
   readonly notes?: readonly string[];
   readonly stageSeconds: Readonly<Partial<Record<Stage, number>>>;
-  /** Absent in results of 0.4.0. */
-  readonly cost?: RolloutCost;
+  readonly cost: RolloutCost;
 }

@@ -167,12 +167,10 @@ export interface RunStatus {
   readonly inFlight: readonly number[];
   /** The mean rewards of the last steps, oldest first. */
   readonly recentRewards: readonly number[];
-  /** The start of the run, in milliseconds. Absent in the status of runs that ended under 0.4.0. */
-  readonly startedAt?: number;
-  /** Absent in the status of the same runs. */
-  readonly cost?: RunCost;
-  /** Absent in the status of the same runs. */
-  readonly budget?: { readonly limits: Budget; readonly used: BudgetUse };
+  /** The start of the run, in milliseconds. */
+  readonly startedAt: number;
+  readonly cost: RunCost;
+  readonly budget: { readonly limits: Budget; readonly used: BudgetUse };
 }
 
 /** The groups of a step. A retried step uses the same ones, because its update may already have been made. */
@@ -191,8 +189,8 @@ export interface StaleGroups {
 
 /** The state that continue-as-new carries from one execution of a run to the next. */
 export interface RunState {
-  /** The start of the run, in milliseconds; absent in the state of 0.4.0, so that the next execution counts from its own. */
-  readonly startedAt?: number;
+  /** The start of the run, in milliseconds. */
+  readonly startedAt: number;
   readonly groupsStarted: number;
   readonly step: number;
   readonly policyVersion: number;
@@ -211,12 +209,10 @@ export interface RunState {
   readonly plan: StepPlan | null;
   /** Groups that ended without being trained, for the record of the next step. */
   readonly dropped: readonly (readonly [number, Fate])[];
-  /** Absent in the state of 0.4.0. */
-  readonly cost?: RunCost;
-  /** Absent in the state of 0.4.0. */
-  readonly staleGroups?: StaleGroups;
+  readonly cost: RunCost;
+  readonly staleGroups: StaleGroups;
   /** The groups in flight that the run has stopped, by number. */
-  readonly stopped?: readonly number[];
-  /** The budget, if it was changed while the run was open; else it is that of the input. */
-  readonly budget?: Budget;
+  readonly stopped: readonly number[];
+  /** The budget as it is now. */
+  readonly budget: Budget;
 }

@@ -21,9 +21,9 @@ export interface SweepWindowRequest extends SweepWindow {
   /** Set if the sweep is paused when the window starts. */
   readonly pausedBecause: string | null;
   /** The number of times that the sweep had been resumed when the window started. */
-  readonly resumes?: number;
+  readonly resumes: number;
   /** The number of changes of the sweep when the window started. */
-  readonly control?: number;
+  readonly control: number;
 }
 
 /** The state of a sweep, as it tells its windows. Signals may arrive in any order, so the one with the highest number counts. */
@@ -39,8 +39,8 @@ export interface SweepWindowControl {
 
 /** The progress of a window, as it reports it to its sweep. Each report replaces the earlier ones; they may arrive in any order. */
 export interface SweepWindowReport {
-  /** The key of the sweep, since another one may have its name by now. Absent in reports of earlier workers. */
-  readonly sweepKey?: string;
+  /** The key of the sweep, since another one may have its name by now. */
+  readonly sweepKey: string;
   readonly window: number;
   readonly chunks: number;
   readonly sums: SweepSums;
@@ -48,7 +48,7 @@ export interface SweepWindowReport {
   readonly policyVersion: number | null;
   readonly pausedBecause: string | null;
   /** The number of the sweep's resumes that the window knows of: a pause from before a later one is over. */
-  readonly resumes?: number;
+  readonly resumes: number;
   readonly endedEarly: string | null;
 }
 
@@ -61,8 +61,8 @@ export interface SweepSums {
   readonly passed: number;
   readonly rewards: number;
   readonly flags: FlagCounts;
-  /** The cost of all rollouts, retried ones too; absent in the sums of 0.4.0. */
-  readonly cost?: Ledger;
+  /** The cost of all rollouts, retried ones too. */
+  readonly cost: Ledger;
 }
 
 /** The state that continue-as-new carries from one execution of a sweep to the next. */
@@ -84,7 +84,7 @@ export interface SweepState {
   readonly resumes?: number;
   /** The number of the last control that a window got. */
   readonly control?: number;
-  /** The budget as it is now, or a window's part of it; if it is absent, it is that of the input. */
-  readonly budget?: Budget;
+  /** The budget as it is now, or a window's part of it. */
+  readonly budget: Budget;
   readonly endedEarly: string | null;
 }

@@ -104,7 +104,7 @@ export interface SweepRow {
   readonly seconds: number;
   /** The duration of the stages that use a sandbox. */
   readonly sandboxSeconds: number;
-  /** Absent if it is unknown: in rows of 0.4.0, and where a rollout has no result. */
+  /** Absent if it is unknown, where a rollout has no result. */
   readonly cost?: RolloutCost;
   /** The suspected tricks. Omitted when there are none. */
   readonly flags?: readonly Trick[];
@@ -138,8 +138,8 @@ export interface SweepCost {
   /** The sum over all rollouts. */
   readonly rolloutSeconds: number;
   readonly sandboxSeconds: number;
-  /** The cost of the rollouts, by outcome; absent in reports of 0.4.0. */
-  readonly ledger?: Ledger;
+  /** The cost of the rollouts, by outcome. */
+  readonly ledger: Ledger;
 }
 
 /** The result of a sweep as history holds it. The tables are in the blob `report`. */
@@ -194,7 +194,7 @@ export interface SweepReport {
   readonly input: SweepInput;
   /** The workflow id of the run whose policy was in service at the start; null when there is none. */
   readonly run: string | null;
-  /** The pool of that run's policy. Absent in reports of 0.4.0, and where no run is known. */
+  /** The pool of that run's policy. Absent where no run is known. */
   readonly pool?: string;
   readonly startedAt: number;
   readonly result: Omit<SweepResult, 'report'>;
@@ -248,10 +248,9 @@ export interface SweepStatus {
   readonly meanReward: number | null;
   readonly flags: FlagCounts;
   readonly endedEarly: string | null;
-  /** The cost of the rollouts that have ended, retried ones too; absent in the status of sweeps of 0.4.0. */
-  readonly cost?: Ledger;
-  /** Absent in the status of sweeps of 0.4.0. */
-  readonly budget?: { readonly limits: Budget; readonly used: BudgetUse };
+  /** The cost of the rollouts that have ended, retried ones too. */
+  readonly cost: Ledger;
+  readonly budget: { readonly limits: Budget; readonly used: BudgetUse };
 }
 
 /** The tasks of a sweep and the model it evaluates, decided once. */
@@ -264,7 +263,7 @@ export interface SweepPlan {
   /** The upstream model to evaluate instead of the policy. */
   readonly upstream?: Upstream;
   readonly run: string | null;
-  /** The policy of that run. Absent in plans of 0.4.0, and where no run is known. */
+  /** The policy of that run. Absent where no run is known. */
   readonly policy?: PolicyRef;
   /** A JSON list of the quarantined addresses, which are skipped. Omitted when there are none. */
   readonly quarantined?: BlobRef;

@@ -186,8 +186,8 @@ export interface TraceSummary {
   readonly sampledTokens: number;
   /** The sum over all turns of the tokens that each sent to the engine. */
   readonly promptTokens: number;
-  /** The sum over all turns of their seconds, waits for the engine included; absent in traces of 0.4.0. */
-  readonly engineSeconds?: number;
+  /** The sum over all turns of their seconds, waits for the engine included. */
+  readonly engineSeconds: number;
   /** Smallest and largest policy version over the sampled tokens; null when none was sampled. */
   readonly minVersion: number | null;
   readonly maxVersion: number | null;

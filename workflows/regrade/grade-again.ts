@@ -85,7 +85,7 @@ async function evaluateWork(
   const { workflowId: run } = workflowInfo();
   const { evaluationMs: timeoutMs } = timeLimitsOf({ evaluationTimeoutSec: evaluationTimeoutSec ?? undefined }, task);
   const { evaluate } = evaluation(timeoutMs, { priorityKey: sweepPriority });
-  const verdict = await whereOffered((asks) =>
+  const verdict = await whereOffered(() =>
     evaluate({
       epoch,
       run,
@@ -96,7 +96,6 @@ async function evaluateWork(
       ...(snapshot !== undefined && { snapshot }),
       timeoutMs,
       ...(reuseVerdicts && { reuseVerdict: true }),
-      ...asks,
     }),
   );
   const { kind, log, cached, value, scores } = verdict;

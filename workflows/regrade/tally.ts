@@ -1,6 +1,6 @@
-import { addRollout, unknownLedger } from '../algorithms/cost.ts';
+import { addRollout } from '../algorithms/cost.ts';
 import { failureKinds } from '../contracts/failures.ts';
-import { type Outcome, outcomes, zeroCount } from '../contracts/outcome.ts';
+import { type Outcome, zeroCount } from '../contracts/outcome.ts';
 import {
   type RegradeCarried,
   type RegradeInput,
@@ -65,7 +65,7 @@ class Tally implements RegradeTally {
     this.unsaved = createUnsavedRows(carried?.chunks ?? 0);
     this.watch = createOutcomeWatch({ infra: input.pauseAtInfraShare }, carried?.recentOutcomes ?? []);
     this.pausedBecause = carried?.pausedBecause ?? null;
-    this.#sums = withCost(carried?.sums) ?? {
+    this.#sums = carried?.sums ?? {
       states: zeroCount(regradeStates),
       compared: 0,
       before: 0,
@@ -142,7 +142,7 @@ class Tally implements RegradeTally {
 
   #pay(outcome: Outcome, evaluationSeconds: number): void {
     const cost = { promptTokens: 0, sampledTokens: 0, engineSeconds: 0, sandboxSeconds: {}, evaluationSeconds };
-    this.#sums = { ...this.#sums, cost: addRollout(this.#sums.cost ?? {}, outcome, cost) };
+    this.#sums = { ...this.#sums, cost: addRollout(this.#sums.cost, outcome, cost) };
   }
 
   carried(): RegradeCarried {
@@ -157,11 +157,4 @@ class Tally implements RegradeTally {
       recentOutcomes: this.watch.recent,
     };
   }
-}
-
-/** Counts what was graded under 0.4.0, which counted no cost, as unknown. */
-function withCost(sums: RegradeSums | undefined): RegradeSums | undefined {
-  if (sums === undefined || sums.cost !== undefined) return sums;
-  const { same, changed, unstable, failed } = sums.states;
-  return { ...sums, cost: unknownLedger({ ...zeroCount(outcomes), scored: same + changed + unstable, infra: failed }) };
 }

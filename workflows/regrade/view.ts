@@ -48,7 +48,7 @@ export function createRegradeView({ run }: RegradeInput, tally: RegradeTally): R
         meanBefore: compared === 0 ? null : before / compared,
         meanAfter: compared === 0 ? null : after / compared,
         endedEarly: tally.endedEarly,
-        ...(cost !== undefined && { cost }),
+        cost,
       };
     },
   };

@@ -1,4 +1,3 @@
-import { patched } from '@temporalio/workflow';
 import type { Provisioned } from '../../activities/interfaces/host.ts';
 import { capturingAllOn } from '../activities.ts';
 import type { RolloutEpoch } from '../contracts/ids.ts';
@@ -21,17 +20,14 @@ interface ProvisionedAgent extends Pick<Provisioned, 'kind' | 'carriesChanges'> 
 export const needsSnapshot = ({ gradedIn }: Pick<Task, 'gradedIn'>, carriesChanges: boolean): boolean =>
   gradedIn === 'snapshot' || gradedIn === 'artifacts' || (gradedIn === 'snapshot-or-fresh' && carriesChanges);
 
-/**
- * Captures all that the agent changed in its sandbox, or its artifacts, if the tests get that. Workflow code of 0.4.0 did not know
- * such tasks.
- */
+/** Captures all that the agent changed in its sandbox, or its artifacts, if the tests get that. */
 export async function captureSnapshot(
   { input, resolved, epoch }: Captured,
   host: EpochHost,
-  { kind, contextLength, carriesChanges = false }: ProvisionedAgent,
+  { kind, contextLength, carriesChanges }: ProvisionedAgent,
 ): Promise<{ readonly snapshot?: Snapshot }> {
   const { task } = resolved;
-  if (!needsSnapshot(task, carriesChanges) || !patched('grade-snapshot')) return {};
+  if (!needsSnapshot(task, carriesChanges)) return {};
   const { agent, agentOptions, maxTurns } = input;
   const start = { task, agent, maxTurns, contextLength, ...(agentOptions && { agentOptions }) };
   const snapshot = await host.stage('captureDiff', () =>

@@ -41,8 +41,6 @@ export interface EpochContext {
   readonly progress: Progress;
   readonly loss: HostLoss;
   readonly meter: CostMeter;
-  /** Whether the stages share activities. Rollouts of 0.4.0 have an activity for each stage. */
-  readonly fewActivities: boolean;
 }
 
 /** The sandbox of an epoch, and the context length of the model. */

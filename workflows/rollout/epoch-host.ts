@@ -1,4 +1,4 @@
-import { isCancellation, log, patched, upsertSearchAttributes } from '@temporalio/workflow';
+import { isCancellation, log, upsertSearchAttributes } from '@temporalio/workflow';
 import type { Adoption, Placement } from '../../activities/interfaces/host.ts';
 import { adoptionOf, control } from '../activities.ts';
 import type { RolloutEpoch } from '../contracts/ids.ts';
@@ -29,7 +29,6 @@ export interface EpochHostContext {
   readonly resolved: Pick<ResolvedTask, 'task'>;
   readonly progress: Progress;
   readonly loss: HostLoss;
-  readonly fewActivities: boolean;
 }
 
 export function createEpochHost(context: EpochHostContext, placed: Placement): EpochHost {
@@ -46,7 +45,7 @@ export function createEpochHost(context: EpochHostContext, placed: Placement): E
 
   /** Moves on to a host that adopts the sandbox from the present one. Returns false if there is none. */
   async function moveFrom(stage: Stage): Promise<boolean> {
-    if (kind === null || !isRemote(kind) || !patched('adopt-sandbox')) return false;
+    if (kind === null || !isRemote(kind)) return false;
     const unadoptable = placed.unadoptable === true && adoptedAs === undefined;
     const adopted = await askForAdoption(context, { stage, kind, from: name, unadoptable });
     if (adopted === null) return false;
@@ -127,20 +126,18 @@ async function askForAdoption(
  * for a busy host, and gives up a lost one.
  */
 export async function untilTaken<Result>(
-  { loss, fewActivities }: Pick<EpochHostContext, 'loss' | 'fewActivities'>,
+  { loss }: Pick<EpochHostContext, 'loss'>,
   host: string,
   run: () => Promise<Result>,
-  mayAsk = () => true,
 ): Promise<Result> {
   for (;;) {
     try {
       return await run();
     } catch (error) {
-      if (!(error instanceof StageFailure) || !error.neverStarted || !mayAsk()) throw error;
+      if (!(error instanceof StageFailure) || !error.neverStarted) throw error;
       const { alive } = await control.inspectHost({ host });
       if (alive) continue;
-      // Rollouts of 0.4.0 tried to release the sandbox all the same.
-      if (fewActivities) loss.declare(host);
+      loss.declare(host);
       throw error;
     }
   }

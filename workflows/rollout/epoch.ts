@@ -1,4 +1,4 @@
-import { CancellationScope, log, patched, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
+import { CancellationScope, log, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
 import type { Placement } from '../../activities/interfaces/host.ts';
 import { cleanUpOn, images, placement, provisioningOn, sealingOn, sessionsOn } from '../activities.ts';
 import type { ModelUse, SandboxProvider } from '../contracts/cost.ts';
@@ -65,17 +65,15 @@ export async function produce(context: EpochContext): Promise<Produced> {
 }
 
 /** Prepares the image, if the task's sandboxes need one that the host must get, and waits for a host with a free slot. */
-async function place({ input, resolved, epoch, progress, loss, fewActivities }: EpochContext): Promise<Placement> {
+async function place({ input, resolved, epoch, progress, loss }: EpochContext): Promise<Placement> {
   const { task } = resolved;
   const { agent, sandbox } = input;
   const prepared =
     sandbox !== 'local' && needsImages(task)
-      ? await progress.stage('prepareImage', () =>
-          whereOffered((asks) => images.prepareImage({ task, agent, sandbox, ...asks })),
-        )
+      ? await progress.stage('prepareImage', () => whereOffered(() => images.prepareImage({ task, agent, sandbox })))
       : null;
   const placed = await progress.stage('placeRollout', () =>
-    placement(workflowInfo().priority, fewActivities).placeRollout({
+    placement(workflowInfo().priority).placeRollout({
       epoch,
       ...(prepared !== null && { image: prepared.image }),
       ...(sandbox !== 'auto' && { kind: sandbox }),
@@ -83,15 +81,13 @@ async function place({ input, resolved, epoch, progress, loss, fewActivities }: 
   );
   progress.host = placed.host;
   loss.begin(placed.host, placed.token);
-  if (fewActivities) upsertSearchAttributes([{ key: searchAttributes.host, value: placed.host }]);
+  upsertSearchAttributes([{ key: searchAttributes.host, value: placed.host }]);
   return placed;
 }
 
-/** Whether a host may have to get an image for the task. Earlier versions did not look at an image of the tests alone. */
+/** Whether a host may have to get an image for the task. */
 const needsImages = ({ imageFrom, services, testSandbox }: Task): boolean =>
-  imageFrom !== undefined ||
-  services !== undefined ||
-  (testSandbox?.imageFrom !== undefined && patched('prepare-test-image'));
+  imageFrom !== undefined || services !== undefined || testSandbox?.imageFrom !== undefined;
 
 /** Counts what an epoch's sandbox costs from its placement on, and releases it. */
 function trackSandbox(context: EpochContext, host: EpochHost) {
@@ -110,10 +106,10 @@ function trackSandbox(context: EpochContext, host: EpochHost) {
   /** Whether the sandbox, which was not released, has another host by now. */
   async function hasMoved(): Promise<boolean> {
     if (failedAt === null) return false;
-    if (failedAt.adoptedAs !== host.adoptedAs) return patched('release-where-adopted');
+    if (failedAt.adoptedAs !== host.adoptedAs) return true;
     // A cancelled rollout ends now, and the reaper removes what it leaves.
     if (!loss.isLost(host.name) || CancellationScope.current().consideredCancelled) return false;
-    return patched('release-elsewhere') && host.adoptToRelease();
+    return host.adoptToRelease();
   }
   function noteRelease(): void {
     released = true;
@@ -197,10 +193,7 @@ async function both<First, Second>(first: Promise<First>, second: Promise<Second
 async function release(context: EpochContext, host: string): Promise<boolean> {
   const { epoch, progress } = context;
   const work = () => progress.stage('releaseSandbox', () => cleanUpOn(host).releaseSandbox({ epoch }), 'continue');
-  // Rollouts of 0.4.0 left the sandbox to the reaper when no worker released it in time.
-  const untilReleased = () => untilTaken(context, host, work, () => patched('wait-for-release'));
-  // A rollout of 0.4.0 that is replayed would take a scope within a non-cancellable one for cancelled.
-  const releasing = context.fewActivities ? context.loss.guard(host, 'releaseSandbox', untilReleased) : untilReleased();
+  const releasing = context.loss.guard(host, 'releaseSandbox', () => untilTaken(context, host, work));
   return releasing.then(
     () => true,
     (error) => {
@@ -216,15 +209,16 @@ async function release(context: EpochContext, host: string): Promise<boolean> {
  */
 async function closeTrace(host: string, epoch: RolloutEpoch): Promise<ModelUse | null> {
   try {
-    // Hosts of 0.4.0 return nothing.
-    return (await sessionsOn(host).closeTrace({ epoch })) ?? null;
+    return await sessionsOn(host).closeTrace({ epoch });
   } catch (error) {
     log.warn('the session is left to expire', { error: String(error) });
     return null;
   }
 }
 
-/** The model calls of a sealed session; null if a gateway of 0.4.0 sealed it, which does not say how long they took. */
-function useOf({ promptTokens, sampledTokens, engineSeconds }: TraceSummary): ModelUse | null {
-  return engineSeconds === undefined ? null : { promptTokens, sampledTokens, engineSeconds };
-}
+/** The model calls of a sealed session. */
+const useOf = ({ promptTokens, sampledTokens, engineSeconds }: TraceSummary): ModelUse => ({
+  promptTokens,
+  sampledTokens,
+  engineSeconds,
+});

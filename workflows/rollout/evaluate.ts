@@ -1,4 +1,4 @@
-import { control, evaluation } from '../activities.ts';
+import { evaluation } from '../activities.ts';
 import { rewardOfSteps } from '../algorithms/task-step.ts';
 import type { Verdict } from '../contracts/verdict.ts';
 import { whereOffered } from '../shared/where-offered.ts';
@@ -14,7 +14,7 @@ export async function evaluateFresh(
   const { sandbox, reuseVerdicts } = input;
   return progress.stage('evaluate', async () => {
     if (limitsCreations) await untilAllowed();
-    return whereOffered((asks) =>
+    return whereOffered(() =>
       evaluation(limits.evaluationMs).evaluate({
         epoch,
         run: input.member?.run ?? '',
@@ -25,7 +25,6 @@ export async function evaluateFresh(
         ...(snapshot !== undefined && { snapshot }),
         timeoutMs: limits.evaluationMs,
         ...(reuseVerdicts === true && { reuseVerdict: reuseVerdicts }),
-        ...asks,
       }),
     );
   });
@@ -36,14 +35,14 @@ export async function evaluate(
   context: EpochContext,
   produced: Omit<Produced, 'end' | 'trace'>,
 ): Promise<{ readonly verdict: Verdict; readonly reward: number }> {
-  const { input, resolved, progress, fewActivities } = context;
+  const { input, resolved, progress } = context;
   const { graded, steps } = produced;
   if (graded !== undefined && 'failure' in graded) throw graded.failure;
   const verdict = graded?.verdict ?? (await evaluateFresh(context, produced));
   const policy = input.rewardPolicy;
   const reward = await progress.stage('reward', async () => {
     if (steps !== undefined) return rewardOfSteps(steps, resolved.task.rewardOfSteps);
-    return fewActivities ? computeReward(verdict, policy) : control.reward({ verdict, policy });
+    return computeReward(verdict, policy);
   });
   return { verdict, reward };
 }

@@ -3,7 +3,6 @@ import {
   ApplicationFailure,
   CancelledFailure,
   isCancellation,
-  patched,
   TimeoutFailure,
 } from '@temporalio/workflow';
 import { readAgentProgress } from '../contracts/agent-progress.ts';
@@ -68,10 +67,7 @@ function reportedStage(cause: unknown): Stage | undefined {
  * Whether the server did not try the stage again because a cancel was requested. The activity attempt's failure, for example
  * a time-out because its worker is dead, then says nothing about the stage, which would have been tried again.
  */
-function endedByCancel({ retryState }: ActivityFailure): boolean {
-  // Rollouts and regrades of 0.4.0 took such a failure for the end of the stage.
-  return retryState === 'CANCEL_REQUESTED' && patched('cancel-ends-retries');
-}
+const endedByCancel = ({ retryState }: ActivityFailure): boolean => retryState === 'CANCEL_REQUESTED';
 
 /** Shortens a message so that it fits into history, memo and UI. */
 function shorten(message: string): string {

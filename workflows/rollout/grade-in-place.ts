@@ -1,4 +1,3 @@
-import { patched } from '@temporalio/workflow';
 import { evaluationOn } from '../activities.ts';
 import type { BlobRef } from '../contracts/blob.ts';
 import type { Diff } from '../contracts/diff.ts';
@@ -13,8 +12,8 @@ import { isSandboxLost, StageFailure } from './failure.ts';
 /** The result of tests in the agent's own sandbox. A failure is kept, because the agent's work is there all the same. */
 export type GradedInPlace = { readonly verdict: Verdict } | { readonly failure: StageFailure };
 
-/** Whether the tests of a task run in the agent's own sandbox. Workflow code of 0.4.0 did not know such tasks. */
-export const isGradedInPlace = ({ gradedIn }: Task): boolean => gradedIn === 'same' && patched('grade-in-place');
+/** Whether the tests of a task run in the agent's own sandbox. */
+export const isGradedInPlace = ({ gradedIn }: Task): boolean => gradedIn === 'same';
 
 export interface WorkInPlace {
   readonly input: RolloutInput;

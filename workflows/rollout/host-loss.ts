@@ -1,4 +1,4 @@
-import { CancellationScope, isCancellation, patched } from '@temporalio/workflow';
+import { CancellationScope, isCancellation } from '@temporalio/workflow';
 import type { Stage } from '../contracts/rollout.ts';
 import { StageFailure } from './failure.ts';
 
@@ -7,8 +7,8 @@ import { StageFailure } from './failure.ts';
  * lost.
  */
 export interface HostLoss {
-  /** Begins an epoch on a host, with its fencing token, if it says that. It may have the name of one that was lost before. */
-  begin(host: string, token?: string): void;
+  /** Begins an epoch on a host, with its fencing token. It may have the name of one that was lost before. */
+  begin(host: string, token: string): void;
   /** Declares a host lost: the one of that generation, or whichever has the name. */
   declare(host: string, generation?: number): void;
   isLost(host: string): boolean;
@@ -24,13 +24,11 @@ export function createHostLoss(): HostLoss {
   return {
     begin(host, token) {
       lost.delete(host);
-      if (token === undefined) generations.delete(host);
-      else generations.set(host, generationOf(token));
+      generations.set(host, generationOf(token));
     },
     declare(host, generation) {
-      // The loss of an earlier life of the host. Rollouts of earlier workers left the later one, too.
-      const isOver = generation !== undefined && generation < (generations.get(host) ?? 0);
-      if (isOver && patched('generations-of-hosts')) return;
+      // The loss of an earlier life of the host.
+      if (generation !== undefined && generation < (generations.get(host) ?? 0)) return;
       lost.add(host);
       for (const [scope, on] of running) if (on === host) scope.cancel();
     },

@@ -1,6 +1,6 @@
-import { CancellationScope, isCancellation, log, patched } from '@temporalio/workflow';
+import { CancellationScope, isCancellation, log } from '@temporalio/workflow';
 import type { AgentEnd } from '../../activities/interfaces/host.ts';
-import { agentOn, cancelOn, capturingOn, onHost } from '../activities.ts';
+import { agentOn, cancelOn, capturingOn } from '../activities.ts';
 import type { Diff } from '../contracts/diff.ts';
 import { captureSnapshot, needsSnapshot } from './capture-snapshot.ts';
 import type { EpochContext, Prepared, Produced } from './epoch-context.ts';
@@ -36,16 +36,14 @@ interface Ended extends Pick<AgentEnd, 'stop' | 'exitCode' | 'log' | 'network' |
  * four stages, but one activity.
  */
 async function runAgent(
-  { input, resolved, limits, epoch, progress, fewActivities }: EpochContext,
+  { input, resolved, limits, epoch, progress }: EpochContext,
   host: EpochHost,
-  { kind, contextLength, diskBeforeMb, baseCommit, carriesChanges = false }: Prepared,
+  { kind, contextLength, diskBeforeMb, baseCommit, carriesChanges }: Prepared,
 ): Promise<Ended> {
   const { agent, agentOptions, maxTurns } = input;
   const { task, hostTools } = resolved;
   const options = { ...(agentOptions && { agentOptions }), ...(hostTools && { hostTools }) };
   const start = { task, maxTurns, contextLength, ...options };
-  if (!fewActivities)
-    await host.stage('startAgent', () => onHost(host.name).startAgent({ epoch, agent, kind, ...start }));
   const releases = task.step === undefined && task.gradedIn !== 'same' && !needsSnapshot(task, carriesChanges);
   const timeoutMs = limits.agentMs;
   const beganAtMs = Date.now();
@@ -57,15 +55,17 @@ async function runAgent(
         kind,
         timeoutMs,
         diskBeforeMb,
-        ...(fewActivities && { start, baseCommit, releases }),
+        start,
+        baseCommit,
+        releases,
         ...(host.adoptedAs !== undefined && { adoptedAs: host.adoptedAs, beganAtMs }),
       }),
     )
     .catch((error) => {
-      if (isCancellation(error) && patched('deliver-cancel')) deliverCancel(host.name);
+      if (isCancellation(error)) deliverCancel(host.name);
       throw error;
     });
-  if (startSeconds !== undefined) progress.split('awaitAgent', 'startAgent', startSeconds);
+  progress.split('awaitAgent', 'startAgent', startSeconds);
   if (captureSeconds !== undefined) progress.split('awaitAgent', 'captureDiff', captureSeconds);
   if (releaseSeconds !== undefined) progress.split('awaitAgent', 'releaseSandbox', releaseSeconds);
   return { ...end, captured: diff, released: releaseSeconds !== undefined };

@@ -1,15 +1,13 @@
 import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
 import {
-  condition,
   getExternalWorkflowHandle,
   isCancellation,
   log,
   ParentClosePolicy,
-  patched,
   startChild,
   workflowInfo,
 } from '@temporalio/workflow';
-import { control, versionsBesideControl, versionsOn } from '../activities.ts';
+import { control, versionsOn } from '../activities.ts';
 import { cancelledLookMostMs } from '../activity-options.ts';
 import { staleness } from '../algorithms/staleness.ts';
 import { rootMessage } from '../contracts/error-message.ts';
@@ -53,8 +51,7 @@ export async function startGroup(input: RunInput, tally: RunTally): Promise<void
     ],
     staticSummary: `group ${index}: ${input.rolloutsPerGroup} × ${address}`,
   }).catch((error) => {
-    // Runs of earlier workers failed.
-    if (error instanceof WorkflowExecutionAlreadyStartedError && patched('groups-of-reset-run')) return null;
+    if (error instanceof WorkflowExecutionAlreadyStartedError) return null;
     throw error;
   });
   if (handle === null) {
@@ -86,10 +83,7 @@ export async function stopStaleGroups(input: RunInput, tally: RunTally): Promise
   // The version at admission is a lower bound; only the gateway knows whether this version sampled a token.
   const suspects = [...tally.inFlight].filter(([, admitted]) => tooOld(admitted)).map(([index]) => index);
   if (suspects.length === 0) return;
-  const asked = { runKey, groups: suspects };
-  const versions = patched('versions-by-host')
-    ? await readVersions(asked)
-    : await versionsBesideControl.readVersions(asked);
+  const versions = await readVersions({ runKey, groups: suspects });
   for (const [position, index] of suspects.entries()) {
     const version = versions[position] ?? tally.policyVersion;
     if (!tooOld(version)) continue;
@@ -160,16 +154,8 @@ export async function cancelGroups(input: RunInput, tally: RunTally): Promise<vo
   const { workflowId, firstExecutionRunId: runKey } = workflowInfo();
   const running = (): readonly string[] =>
     Array.from(tally.inFlight.keys(), (index) => groupId(workflowId, runKey, index));
-  if (tally.inFlight.size > 0 && patched('cancel-groups-rarely')) {
-    await cancelByName(running());
-    return cancelUntilEnded(running, patched('follow-ending-groups') ? following(input, tally) : rarely(input, tally));
-  }
-  // Runs of 0.4.0 cancelled every five seconds, and at once when a group was missing.
-  while (tally.inFlight.size > 0) {
-    await cancelByName(running());
-    const gone = await condition(() => tally.inFlight.size === 0 || tally.missing > 0, '5s');
-    if (!gone || tally.missing > 0) await reconcile(input, tally, true);
-  }
+  await cancelByName(running());
+  await cancelUntilEnded(running, following(input, tally));
 }
 
 /** Looks as soon as a group ends without a report, and often after the rollouts that such groups have left. */
@@ -186,9 +172,3 @@ function following(input: RunInput, tally: RunTally): Looks {
     },
   };
 }
-
-/** The looks of runs whose workers noticed such groups at the next look only. */
-const rarely = (input: RunInput, tally: RunTally): Looks => ({
-  isDue: () => false,
-  look: () => reconcile(input, tally, true).then(() => false),
-});

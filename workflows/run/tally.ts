@@ -63,16 +63,9 @@ export interface RunTally extends Pausable {
   state(): RunState;
 }
 
-/**
- * Creates the tally of an execution that started at `nowMs`, with the state that an earlier one carried on, or null.
- * `pausesAtStopsByHand`: whether groups that were stopped by hand count as too stale. It is asked when one has ended.
- */
-export const createRunTally = (
-  input: RunInput,
-  state: RunState | null,
-  nowMs: number,
-  pausesAtStopsByHand: () => boolean = () => false,
-): RunTally => new Tally(input, state, nowMs, pausesAtStopsByHand);
+/** Creates the tally of an execution that started at `nowMs`, with the state that an earlier one carried on, or null. */
+export const createRunTally = (input: RunInput, state: RunState | null, nowMs: number): RunTally =>
+  new Tally(input, state, nowMs);
 
 class Tally implements RunTally {
   readonly startedAt: number;
@@ -92,15 +85,13 @@ class Tally implements RunTally {
   readonly watch: OutcomeWatch;
   readonly staleWatch: StaleWatch;
   readonly #input: RunInput;
-  readonly #pausesAtStopsByHand: () => boolean;
   /** The groups in flight that the run has stopped. */
   readonly #stopped: Set<number>;
   #dropped: [number, Fate][];
   #plan: StepPlan | null;
 
-  constructor(input: RunInput, state: RunState | null, nowMs: number, pausesAtStopsByHand: () => boolean) {
+  constructor(input: RunInput, state: RunState | null, nowMs: number) {
     this.#input = input;
-    this.#pausesAtStopsByHand = pausesAtStopsByHand;
     this.#stopped = new Set(state?.stopped);
     this.startedAt = state?.startedAt ?? nowMs;
     this.groupsStarted = state?.groupsStarted ?? 0;
@@ -112,10 +103,7 @@ class Tally implements RunTally {
     this.groups = { ...(state?.groups ?? zeroCount(fates)) };
     this.rollouts = { ...(state?.rollouts ?? zeroCount(outcomes)) };
     this.flags = state?.flags ?? noFlags;
-    this.cost = state?.cost ?? {
-      rollouts: unknownLedger(this.rollouts),
-      trainerSeconds: state === null ? 0 : null,
-    };
+    this.cost = state?.cost ?? { rollouts: {}, trainerSeconds: 0 };
     this.budget = state?.budget ?? input.budget ?? {};
     this.recentRewards = [...(state?.recentRewards ?? [])];
     this.watch = createOutcomeWatch({ infra: input.pauseAtInfraShare, 'invalid-task': 1 }, state?.recentOutcomes ?? []);
@@ -126,7 +114,6 @@ class Tally implements RunTally {
 
   addTrainerTime(sinceMs: number): void {
     const { trainerSeconds } = this.cost;
-    if (trainerSeconds === null) return;
     this.cost = { ...this.cost, trainerSeconds: toMs(trainerSeconds + (Date.now() - sinceMs) / 1000) };
   }
 
@@ -149,21 +136,18 @@ class Tally implements RunTally {
       this.rollouts[outcome] += count;
       for (let i = 0; i < count; i += 1) this.watch.add(outcome);
     }
-    this.cost = {
-      ...this.cost,
-      rollouts: addLedgers(this.cost.rollouts, summary.cost ?? unknownLedger(summary.outcomes)),
-    };
+    this.cost = { ...this.cost, rollouts: addLedgers(this.cost.rollouts, summary.cost) };
     if (summary.flags !== undefined) this.flags = addFlags(this.flags, summary.flags);
     const fate = cancelling ? 'cancelled' : fateOnArrival(summary, this.#input.rolloutsPerGroup);
     if (fate === null) this.ready.set(summary.index, summary.minVersion);
-    else if (fate === 'stale' && (isStopped || this.#pausesAtStopsByHand()))
-      this.#dropStale(summary.index, fate, summary.minVersion);
+    else if (fate === 'stale' && isStopped) this.#dropStale(summary.index, fate, summary.minVersion);
     else this.#drop(summary.index, fate);
   }
 
   neverStarted(index: number, why: string): void {
     const counts = { ...zeroCount(outcomes), infra: this.#input.rolloutsPerGroup };
-    this.arrive({ runKey: '', index, minVersion: this.policyVersion, outcomes: counts, meanReward: null }, false);
+    const ended = { runKey: '', index, minVersion: this.policyVersion, outcomes: counts, meanReward: null };
+    this.arrive({ ...ended, cost: unknownLedger(counts) }, false);
     this.pausedBecause ??= `group ${index} could not be started: ${why}; fix the cause, then resume`;
   }
 

@@ -1,5 +1,5 @@
-import { CancellationScope, condition, getExternalWorkflowHandle, patched } from '@temporalio/workflow';
-import { cancelAgainFirstMs, cancelAgainMostMs, cancelledLookMostMs, endingLookMs } from '../activity-options.ts';
+import { CancellationScope, condition, getExternalWorkflowHandle } from '@temporalio/workflow';
+import { cancelAgainFirstMs, cancelledLookMostMs, endingLookMs } from '../activity-options.ts';
 
 /** Requests the cancellation of workflows. One that has already ended can't be cancelled, which is no error here. */
 export async function cancelByName(workflowIds: Iterable<string>): Promise<void> {
@@ -25,21 +25,18 @@ export async function cancelUntilEnded(
   { isDue, look }: Looks = { isDue: () => false, look: async () => false },
 ): Promise<void> {
   await CancellationScope.nonCancellable(async () => {
-    // Workflows of 0.4.0 cancelled at each look.
-    const rarely = patched('cancel-at-longer-intervals');
-    const mostMs = rarely ? cancelledLookMostMs : cancelAgainMostMs;
     let lookMs = cancelAgainFirstMs;
     let cancelMs = cancelAgainFirstMs;
     let cancelAtMs = Date.now() + cancelMs;
     for (;;) {
       await condition(() => running().length === 0 || isDue(), lookMs);
       if (running().length === 0) return;
-      if (!rarely || Date.now() >= cancelAtMs) {
+      if (Date.now() >= cancelAtMs) {
         await cancelByName(running());
         cancelMs *= 2;
         cancelAtMs = Date.now() + cancelMs;
       }
-      lookMs = (await look()) ? endingLookMs : Math.min(lookMs * 2, mostMs);
+      lookMs = (await look()) ? endingLookMs : Math.min(lookMs * 2, cancelledLookMostMs);
     }
   });
 }

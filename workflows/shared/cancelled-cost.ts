@@ -1,19 +1,17 @@
-import { CancellationScope, log, patched, upsertMemo } from '@temporalio/workflow';
+import { CancellationScope, log, upsertMemo } from '@temporalio/workflow';
 import { inWorkflowTask } from '../activities.ts';
 import type { RolloutCost } from '../contracts/cost.ts';
 import { rootMessage } from '../contracts/error-message.ts';
 
 /* A workflow that is cancelled has no result, so its parent learns from its memo what it cost. */
-const patch = 'cost-of-cancelled';
 
 /** Keeps the cost of this rollout, which is cancelled, in its memo. */
 export function keepCost(cost: RolloutCost): void {
-  if (patched(patch)) upsertMemo({ cost });
+  upsertMemo({ cost });
 }
 
 /** Reads what a cancelled rollout cost. If it is unknown, nothing is returned. */
 export async function costOfCancelled(workflowId: string): Promise<{ readonly cost?: RolloutCost }> {
-  if (!patched(patch)) return {};
   try {
     const { cost } = await CancellationScope.nonCancellable(() => inWorkflowTask.readRolloutCost({ workflowId }));
     return cost === null ? {} : { cost };

@@ -1,4 +1,4 @@
-import { condition, isCancellation, patched } from '@temporalio/workflow';
+import { condition, isCancellation } from '@temporalio/workflow';
 import { rootMessage } from '../contracts/error-message.ts';
 import type { Pausable } from './pause.ts';
 
@@ -15,8 +15,7 @@ export async function pauseAtFailure<Result>({ tally, work, show }: LastWork<Res
     try {
       return await work();
     } catch (error) {
-      // Those of earlier workers failed.
-      if (isCancellation(error) || !patched('pause-at-failed-summary')) throw error;
+      if (isCancellation(error)) throw error;
       tally.pausedBecause = `the results could not be summarised: ${rootMessage(error)}; fix the cause, then resume`;
       show();
     }

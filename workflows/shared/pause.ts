@@ -1,5 +1,4 @@
 import { setHandler } from '@temporalio/workflow';
-import type { Budget } from '../contracts/budget.ts';
 import { pauseSignal, resumeSignal } from '../contracts/messages.ts';
 import type { OutcomeWatch } from './outcome-watch.ts';
 
@@ -13,16 +12,13 @@ interface PauseSignals {
   /** The work that is not started during a pause, for the UI. */
   readonly what: string;
   pause(reason: string): void;
-  /** Called with what a sweep tells its windows, if the sweep sent the signal. */
-  resume(resumes?: number, budget?: Budget): void;
-  /** Whether a signal whose condition does not hold is ignored; default: yes. */
-  obeysConditions?(): boolean;
+  resume(): void;
 }
 
 interface PauseHandling extends Pick<PauseSignals, 'what'> {
   changed(): void;
-  /** Called after a resume, with what a sweep tells its windows, if the sweep sent the signal. */
-  onResume?(resumes?: number, budget?: Budget): void;
+  /** Called after a resume. */
+  onResume?(): void;
 }
 
 /** Handles the signals `pause` and `resume` of a workflow that makes the work itself. */
@@ -33,11 +29,11 @@ export function handlePause(tally: Pausable, { what, changed, onResume }: PauseH
       tally.pausedBecause = reason;
       changed();
     },
-    resume(resumes, budget) {
+    resume() {
       tally.pausedBecause = null;
       tally.watch.forget();
       changed();
-      onResume?.(resumes, budget);
+      onResume?.();
     },
   });
 }
@@ -45,16 +41,16 @@ export function handlePause(tally: Pausable, { what, changed, onResume }: PauseH
 /** Handles the signals `pause` and `resume`, which may have conditions. */
 export function handlePauseSignals(
   tally: Pick<Pausable, 'pausedBecause'>,
-  { what, pause, resume, obeysConditions = () => true }: PauseSignals,
+  { what, pause, resume }: PauseSignals,
 ): void {
   const onPause = (reason?: string, when?: 'unless-paused'): void => {
-    if (when === 'unless-paused' && tally.pausedBecause !== null && obeysConditions()) return;
+    if (when === 'unless-paused' && tally.pausedBecause !== null) return;
     pause(reason ?? 'paused by hand');
   };
   setHandler(pauseSignal, onPause, { description: `starts no ${what}; what runs continues; takes a reason` });
-  const onResume = (onlyIf?: string | null, resumes?: number, budget?: Budget): void => {
-    if (onlyIf != null && onlyIf !== tally.pausedBecause && obeysConditions()) return;
-    resume(resumes, budget);
+  const onResume = (onlyIf?: string | null): void => {
+    if (onlyIf != null && onlyIf !== tally.pausedBecause) return;
+    resume();
   };
   setHandler(resumeSignal, onResume, { description: 'continues after a pause, also after one of its own' });
 }

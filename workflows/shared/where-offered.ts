@@ -1,5 +1,4 @@
 import { ActivityFailure, ApplicationFailure, sleep } from '@temporalio/workflow';
-import type { EvaluationRequest } from '../contracts/evaluation.ts';
 import { offeredElsewhere } from '../contracts/offered-elsewhere.ts';
 
 const firstPauseMs = 1_000;
@@ -7,14 +6,12 @@ const longestPauseMs = 30_000;
 
 /**
  * Does a stage on a host that has its kind of sandbox, where hosts with different kinds take from one queue: a host without it
- * declines the stage, which is then asked for again. Hosts do not decline stages of earlier workers.
+ * declines the stage, which is then asked for again.
  */
-export async function whereOffered<Result>(
-  work: (asks: Required<Pick<EvaluationRequest, 'mayDecline'>>) => Promise<Result>,
-): Promise<Result> {
+export async function whereOffered<Result>(work: () => Promise<Result>): Promise<Result> {
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
     try {
-      return await work({ mayDecline: true });
+      return await work();
     } catch (error) {
       if (!isDeclined(error)) throw error;
     }

@@ -9,7 +9,7 @@ export function usedBySweep({
   inFlight,
   startedAt,
 }: Pick<SweepFigures, 'sums' | 'inFlight' | 'startedAt'>): BudgetUse {
-  const ledger = sums.cost ?? {};
+  const ledger = sums.cost;
   return useOf(ledger, totalOf(ledger).rollouts + inFlight.size, (Date.now() - startedAt) / 1000);
 }
 

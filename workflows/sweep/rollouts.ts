@@ -6,7 +6,6 @@ import {
   isCancellation,
   log,
   ParentClosePolicy,
-  patched,
   startChild,
   TerminatedFailure,
 } from '@temporalio/workflow';
@@ -62,8 +61,8 @@ export function createSweepRollouts(
     const { policy } = tally.plan;
     const started = { sweep, sweepKey, input, policy, policyVersion, attempt, workflowId, address };
     const handle = await startRollout(started).catch((error) => {
-      // It exists since the sweep was reset. Sweeps of earlier workers could not continue.
-      if (error instanceof WorkflowExecutionAlreadyStartedError && patched('rollouts-of-reset-sweep')) return null;
+      // It exists since the sweep was reset.
+      if (error instanceof WorkflowExecutionAlreadyStartedError) return null;
       throw error;
     });
     if (handle === null) return tally.adopt(number);

@@ -1,4 +1,4 @@
-import { addRollout, unknownLedger } from '../algorithms/cost.ts';
+import { addRollout } from '../algorithms/cost.ts';
 import { addFlags, countFlags, noFlags } from '../algorithms/flags.ts';
 import { reaches } from '../algorithms/rounding.ts';
 import { type Pin, whyLeftOut } from '../algorithms/summarise-sweep.ts';
@@ -113,7 +113,7 @@ class Tally implements SweepTally {
     this.pausedBecause = state?.pausedBecause ?? null;
     this.endedEarly = state?.endedEarly ?? null;
     this.watch = createOutcomeWatch({ infra: input.pauseAtInfraShare }, state?.recentOutcomes ?? []);
-    this.#sums = withCost(state?.sums) ?? {
+    this.#sums = state?.sums ?? {
       outcomes: zeroCount(outcomes),
       leftOut: zeroCount(leftOutKinds),
       retried: 0,
@@ -220,7 +220,7 @@ class Tally implements SweepTally {
     this.changes += 1;
     this.unsaved.add(row);
     this.watch.add(row.outcome);
-    this.#sums = { ...this.#sums, cost: addRollout(this.#sums.cost ?? {}, row.outcome, row.cost) };
+    this.#sums = { ...this.#sums, cost: addRollout(this.#sums.cost, row.outcome, row.cost) };
     if (row.outcome === 'infra' && row.retry < this.#input.infraRetries && !this.cancelling) {
       this.#again.push([number, row.retry + 1]);
       this.#sums = { ...this.#sums, retried: this.#sums.retried + 1 };
@@ -276,11 +276,4 @@ class Tally implements SweepTally {
       budget: this.budget,
     };
   }
-}
-
-/** Counts the rollouts of 0.4.0, which have no cost, as unknown. */
-function withCost(sums: SweepSums | undefined): SweepSums | undefined {
-  if (sums === undefined || sums.cost !== undefined) return sums;
-  const { outcomes: ended, retried } = sums;
-  return { ...sums, cost: unknownLedger({ ...ended, infra: ended.infra + retried }) };
 }

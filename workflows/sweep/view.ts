@@ -77,7 +77,7 @@ export function createSweepView(input: SweepInput, figures: () => SweepFigures):
         meanReward: counted === 0 ? null : rewards / counted,
         flags,
         endedEarly: tally.endedEarly,
-        ...(cost !== undefined && { cost }),
+        cost,
         budget: { limits: tally.budget, used: usedBySweep(tally) },
       };
     },

@@ -1,13 +1,12 @@
-import { type ChildWorkflowHandle, patched } from '@temporalio/workflow';
+import type { ChildWorkflowHandle } from '@temporalio/workflow';
 import type { Budget } from '../contracts/budget.ts';
-import { pauseSignal, resumeSignal, windowControlSignal } from '../contracts/messages.ts';
+import { windowControlSignal } from '../contracts/messages.ts';
 import type { SweepWindowControl, SweepWindowRequest } from '../contracts/sweep-state.ts';
 import type { sweepWindow } from '../sweep-window.ts';
 import type { SweepTally } from './tally.ts';
 
 export type Window = ChildWorkflowHandle<typeof sweepWindow>;
-type Deliver = (window: Window, number: number) => Promise<void>;
-type AtStart = Required<Pick<SweepWindowRequest, 'pausedBecause' | 'resumes' | 'control'>>;
+type AtStart = Pick<SweepWindowRequest, 'pausedBecause' | 'resumes' | 'control'>;
 
 /** Tells the windows of a sweep its state at each change. Signals have no order, so the changes have numbers. */
 export interface WindowControls {
@@ -16,7 +15,7 @@ export interface WindowControls {
   /** Returns the state that a window which starts now is given. */
   atStart(): AtStart;
   /** Tells a window that has started what has changed since it was given its state. */
-  catchUp(window: Window, number: number, atStart: AtStart): Promise<void>;
+  catchUp(window: Window, number: number, atStart: AtStart): void;
   /** Tells each window that runs that the sweep is paused. */
   pause(): void;
   /** Tells each window that runs that the sweep is resumed, and its part of the budget. */
@@ -33,20 +32,16 @@ export interface WindowControlsOptions {
 export function createWindowControls({ tally, running, partOf }: WindowControlsOptions): WindowControls {
   let resumes = 0;
   let control = 0;
-  // Sweeps of earlier workers sent signals without a number.
-  const isNumbered = (): boolean => patched('numbered-window-controls');
 
-  const tell: Deliver = (window, number) => {
+  function tell(window: Window, number: number): void {
     const { pausedBecause } = tally;
     const now: SweepWindowControl = { number: control, pausedBecause, resumes, budget: partOf(number) };
-    return window.signal(windowControlSignal, now);
-  };
-  const resumeOne: Deliver = (window, number) => window.signal(resumeSignal, undefined, resumes, partOf(number));
-  const pauseOne: Deliver = (window) => window.signal(pauseSignal, tally.pausedBecause ?? undefined);
-  function tellEach(unnumbered: Deliver): void {
+    // A window that has just ended can't be signalled, and need not be.
+    void window.signal(windowControlSignal, now).catch(() => undefined);
+  }
+  function tellEach(): void {
     control += 1;
-    const deliver = isNumbered() ? tell : unnumbered;
-    for (const [number, window] of running) void deliver(window, number).catch(ifEnded);
+    for (const [number, window] of running) tell(window, number);
   }
 
   return {
@@ -54,19 +49,13 @@ export function createWindowControls({ tally, running, partOf }: WindowControlsO
       return resumes;
     },
     atStart: () => ({ pausedBecause: tally.pausedBecause, resumes, control }),
-    async catchUp(window, number, atStart) {
-      if (control > atStart.control && isNumbered()) return tell(window, number).catch(ifEnded);
-      if (resumes > atStart.resumes) await resumeOne(window, number);
-      const { pausedBecause } = tally;
-      if (pausedBecause !== null && pausedBecause !== atStart.pausedBecause) await pauseOne(window, number);
+    catchUp(window, number, atStart) {
+      if (control > atStart.control) tell(window, number);
     },
-    pause: () => tellEach(pauseOne),
+    pause: tellEach,
     resume() {
       resumes += 1;
-      tellEach(resumeOne);
+      tellEach();
     },
   };
 }
-
-/** A window that has just ended can't be signalled, and need not be. */
-const ifEnded = (): void => undefined;

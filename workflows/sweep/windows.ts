@@ -4,7 +4,6 @@ import {
   isCancellation,
   log,
   ParentClosePolicy,
-  patched,
   setHandler,
   startChild,
   workflowInfo,
@@ -78,14 +77,13 @@ export function createSweepWindows(options: SweepWindowsOptions): SweepWindows {
     const why = reasonOfWindows(sweep, figures());
     tally.pausedBecause = why;
     if (why === null) controls.resume();
-    // The windows run if the budget was lowered. Sweeps whose workers left them running continued.
-    else if (patched('pause-windows-at-lower-budget')) controls.pause();
+    // The windows run if the budget was lowered.
+    else controls.pause();
     changed();
   };
   const arrive = (report: SweepWindowReport): void => {
-    const { sweepKey = firstExecutionRunId } = report;
-    // A window of an earlier sweep of this name, which is being cancelled. Sweeps of earlier workers counted its attempts.
-    if (sweepKey !== firstExecutionRunId && patched('reports-of-own-windows')) return;
+    // A window of an earlier sweep of this name, which is being cancelled.
+    if (report.sweepKey !== firstExecutionRunId) return;
     const why = reports.take(report, controls.resumes);
     if (why !== null && tally.pausedBecause === null) pause(why);
     else changed();
@@ -100,14 +98,13 @@ export function createSweepWindows(options: SweepWindowsOptions): SweepWindows {
       const part = { concurrency: Math.ceil(input.concurrency / windows), budget: partOf(window) };
       const handle = await startWindow({ ...input, ...part }, { plan, window, windows, ...atStart });
       running.set(window, handle);
-      await controls.catchUp(handle, window, atStart);
+      controls.catchUp(handle, window, atStart);
       await handle.result();
     } catch (error) {
-      // One that was cancelled by hand ends early, like one that was terminated. Sweeps of earlier workers ended with it.
-      const ends = CancellationScope.current().consideredCancelled || !patched('window-cancelled-by-hand');
-      if (isCancellation(error) && ends) throw error;
+      // One that was cancelled by hand ends early, like one that was terminated.
+      if (isCancellation(error) && CancellationScope.current().consideredCancelled) throw error;
       // It exists since the sweep was reset, and reports to this execution as to the one before. Nothing would wait for its end.
-      if (error instanceof WorkflowExecutionAlreadyStartedError && patched('windows-of-reset-sweep'))
+      if (error instanceof WorkflowExecutionAlreadyStartedError)
         await cancelByName([sweepWindowId(sweep, firstExecutionRunId, window)]);
       reports.endEarly(window, rootMessage(error));
     } finally {
@@ -139,11 +136,11 @@ function createReports({ input, tally }: SweepWindowsOptions, windows: number) {
     /** Takes a report and returns why the sweep must pause, or null. `resumes`: how often the sweep was resumed. */
     take(report: SweepWindowReport, resumes: number): string | null {
       const before = reports.get(report.window);
-      // Its successor overtook it, since signals have no order. Sweeps whose workers took it continued.
-      if (before !== undefined && isOlder(report, before) && patched('ignore-overtaken-reports')) return null;
+      // Its successor overtook it, since signals have no order.
+      if (before !== undefined && isOlder(report, before)) return null;
       reports.set(report.window, report);
       const { pausedBecause: reason } = report;
-      const isNews = (report.resumes ?? 0) >= resumes && isNewPause(report, before);
+      const isNews = report.resumes >= resumes && isNewPause(report, before);
       // A window that pauses itself pauses the others, since they share its cause.
       const own = isNews ? reason : null;
       const usedUp = own?.startsWith(budgetPause) === true;
@@ -166,10 +163,9 @@ const isOlder = (report: SweepWindowReport, other: SweepWindowReport): boolean =
   report.chunks < other.chunks || endedIn(report) < endedIn(other);
 
 /** Whether a window paused, or was resumed and paused again, since its report before. */
-function isNewPause({ pausedBecause, resumes = 0 }: SweepWindowReport, before: SweepWindowReport | undefined): boolean {
+function isNewPause({ pausedBecause, resumes }: SweepWindowReport, before: SweepWindowReport | undefined): boolean {
   if (pausedBecause !== before?.pausedBecause) return true;
-  // Sweeps whose workers compared the reasons alone continued.
-  return pausedBecause !== null && resumes > (before.resumes ?? 0) && patched('pause-again-after-resume');
+  return pausedBecause !== null && resumes > before.resumes;
 }
 
 interface Handlers {
@@ -179,9 +175,7 @@ interface Handlers {
 }
 
 function handleSignals(tally: SweepWindowsOptions['tally'], { pause, resume, arrive }: Handlers): void {
-  // Sweeps whose workers ignored the conditions continued.
-  const obeysConditions = (): boolean => patched('conditional-pauses-of-windows');
-  handlePauseSignals(tally, { what: 'rollout', pause, resume, obeysConditions });
+  handlePauseSignals(tally, { what: 'rollout', pause, resume });
   setHandler(windowReportSignal, arrive, { description: 'sent by the windows of this sweep, not by hand' });
 }
 

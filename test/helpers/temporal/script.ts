@@ -32,7 +32,7 @@ export interface Script {
   readonly steps?: Task['steps'];
   /** Returns the host that adopts a sandbox of the kind `e2b`, or why none does. Default: the one that has all sandboxes. */
   adopt?(request: AdoptSandbox): Adoption;
-  /** The fencing token of the host. Default: it does not say. */
+  /** The fencing token of the host. Default: that of its first generation. */
   readonly token?: string;
   /** Whether the host shares its journals with no other, so that none adopts its sandboxes. */
   readonly unadoptable?: true;
@@ -152,9 +152,9 @@ export const upstreamSummaryOf = (trace: BlobRef, upstream: Upstream): TraceSumm
 });
 
 /** The placement of every rollout. */
-export const placementOf = ({ allowCreation, token, unadoptable }: Script): Placement => ({
+export const placementOf = ({ allowCreation, token = 'scripted/1', unadoptable }: Script): Placement => ({
   host: 'scripted',
-  ...(token !== undefined && { token }),
+  token,
   ...(allowCreation && { limitsCreations: true }),
   ...(unadoptable && { unadoptable }),
 });

@@ -26,7 +26,7 @@ import type { Records } from '../../../infra/store/records.ts';
 import { createQuarantine } from '../../../infra/tasks/quarantine.ts';
 import { locateWorkflowBundle } from '../../../infra/temporal/bundle.ts';
 import { openShares } from '../../../infra/temporal/shares.ts';
-import { commonPlacementWorkers, watchShares } from '../../../workers/placement-workers.ts';
+import { byHandPlacementWorker, watchShares } from '../../../workers/placement-workers.ts';
 import { createWorkerGroup } from '../../../workers/worker-group.ts';
 import type { BlobRef } from '../../../workflows/contracts/blob.ts';
 import {
@@ -157,15 +157,15 @@ export async function startScriptedWorkers(
   const host: HostActivities = {
     provisionSandbox: async ({ epoch }) => {
       await script.provision?.(caller());
-      return { sandbox: epoch.rollout, kind: script.kind ?? 'local', baseCommit: '0'.repeat(40), diskBeforeMb: 0 };
+      const rest = { diskBeforeMb: 0, carriesChanges: false };
+      return { sandbox: epoch.rollout, kind: script.kind ?? 'local', baseCommit: '0'.repeat(40), ...rest };
     },
-    startAgent: async () => ({ started: 'started' }),
     awaitAgent: () =>
       atBoundary(async (signal) => {
         const { promise: ended, reject } = Promise.withResolvers<never>();
         signal.addEventListener('abort', () => reject(signal.reason));
         await Promise.race([script.agent?.(caller()), ended]);
-        return { stop: script.stop?.(caller()) ?? 'submitted', exitCode: 0, log: blob };
+        return { stop: script.stop?.(caller()) ?? 'submitted', exitCode: 0, log: blob, startSeconds: 0 };
       }),
     deliverCancel: async () => sendHeartbeatsNow(Context.current().info.workflowExecution?.runId ?? ''),
     evaluateInPlace: async (input) => evaluation.evaluate(input),
@@ -175,7 +175,7 @@ export async function startScriptedWorkers(
   const adoption: AdoptionActivities = {
     adoptSandbox: async (request) => script.adopt?.(request) ?? { host: 'scripted', token: 'scripted/2' },
   };
-  const reaping: ReaperActivities = { reapSandboxes: async () => ({ removed: [], images: [] }) };
+  const reaping: ReaperActivities = { reapSandboxes: async () => ({ removed: [], images: [], suspected: [] }) };
   const cleanUp: CleanUpActivities = {
     releaseSandbox: async ({ epoch }) => {
       await script.release?.();
@@ -238,7 +238,7 @@ export async function startScriptedWorkers(
   const queues: WorkerOptions[] = [
     controlWorker(options.version),
     { taskQueue: imageQueue, activities: images },
-    ...commonPlacementWorkers(placing),
+    byHandPlacementWorker(placing),
     {
       taskQueue: hostQueue('scripted'),
       activities: { ...host, ...sessions, ...reaping },

@@ -50,7 +50,7 @@ import { backlogOf } from '../../../infra/temporal/backlog.ts';
 import { locateWorkflowBundle } from '../../../infra/temporal/bundle.ts';
 import { openShares } from '../../../infra/temporal/shares.ts';
 import { inLane } from '../../../workers/lane-worker.ts';
-import { commonPlacementWorkers, watchShares } from '../../../workers/placement-workers.ts';
+import { byHandPlacementWorker, watchShares } from '../../../workers/placement-workers.ts';
 import { createWorkerGroup } from '../../../workers/worker-group.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import {
@@ -207,7 +207,7 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
     share,
     backlogOf: (queue) => backlogOf(client, queue),
   });
-  const placing = { turns, placement: placement(createPlacement({ ...host, share, turns })) };
+  const placing = { turns, placement: placement(createPlacement({ ...host, turns })) };
   const queues: WorkerOptions[] = [
     {
       taskQueue: controlQueue,
@@ -215,7 +215,7 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
       activities: control,
       workflowFailureErrorTypes: { '*': ['Error'] },
     } as never,
-    ...commonPlacementWorkers(placing),
+    byHandPlacementWorker(placing),
     { taskQueue: imageQueue, activities: createImageActivities(host) },
     { taskQueue: hostQueue(host.name), activities: { ...light, ...options.sessions } },
     { ...inLane(lanes.provision), taskQueue: provisionQueue(host.name), activities: { provisionSandbox } },
@@ -260,12 +260,13 @@ function createTestHost({ home, provider, taskRoots, capacity, gateway, ...optio
   const store = createFileStore(join(home, 'store'));
   const cacheDir = options.cacheDir ?? join(home, 'cache');
   const agents = createAgents({ cacheDir, own: options.ownAgents ?? [] });
+  const name = options.host ?? 'test-host';
   const runtime = createRuntime({ cacheDir });
   const providers = new Map<SandboxKind, SandboxProvider>([[provider.kind, provider]]);
   return {
-    name: options.host ?? 'test-host',
+    name,
     stack: 'test-stack',
-    fence: () => null,
+    fence: () => `${name}/1`,
     acts: () => true,
     mayAct: async () => undefined,
     sharesJournals: false,

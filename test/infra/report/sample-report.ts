@@ -78,6 +78,7 @@ export function sampleReport(): ReportData {
         agentLog: blob,
         bundle: blob,
         epochs: 1,
+        cost: { promptTokens: 0, sampledTokens: 0, engineSeconds: 0, sandboxSeconds: {}, evaluationSeconds: 0 },
         stageSeconds: { provisionSandbox: 0.2, awaitAgent: 0.9, evaluate: 0.4 },
       },
       branching: null,
