@@ -23,8 +23,6 @@ export interface DiskGuardDependencies {
 /** The beginning of the reason of every pause by the guard, by which it knows its own. */
 const reasonStart = (machine: string): string => `the disk of the control worker on ${machine} is nearly full: `;
 const machineOfReason = /^the disk of the control worker on (\S+) is nearly full: /;
-/** The same of earlier pauses, which named no machine. */
-const namelessStart = 'the disk is nearly full: ';
 const openQuery = 'WorkflowType IN ("trainingRun", "evaluationSweep", "regrade") AND ExecutionStatus="Running"';
 
 /** Creates the activity that pauses runs, sweeps and regrades while a disk of the stack is nearly full. */
@@ -80,7 +78,6 @@ async function resumeOwn({ client, machine, controlMachines }: DiskGuardDependen
   const resumed: string[] = [];
   const others = [...(await controlMachines())].filter((other) => other !== machine);
   const mayResume = (reason: string): boolean => {
-    if (reason.startsWith(namelessStart)) return true;
     const pausedOn = machineOfReason.exec(reason)?.[1];
     return pausedOn !== undefined && !others.includes(pausedOn);
   };

@@ -69,8 +69,7 @@ export function createGatewayControl(controlSockets: readonly string[]): Gateway
       sessionStatus.nullable().parse(await call(address('status', session), null, session, signal)),
     seal: async (session, signal) => (await call(address('seal', session), null, session, signal)) as TraceSummary,
     close: async (session, signal) =>
-      // Gateways of 0.4.0 return nothing.
-      modelUse.nullish().parse(await call(address('close', session), null, session, signal)) ?? null,
+      modelUse.nullable().parse(await call(address('close', session), null, session, signal)),
     minVersions: async (groups, signal) => versions.parse(await call('/min-versions', groups, any, signal)),
     serving: async (policy, signal) => serving.parse(await call('/serving', policy, any, signal)),
     pinVersion: async (pin, signal) => z.boolean().parse(await call('/pin-version', pin, any, signal)),

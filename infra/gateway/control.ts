@@ -64,9 +64,7 @@ export const openSession = sessionSettings.extend({
     .string()
     .nullable()
     .describe("The label of the rollout's group, under which its policy versions are asked for; null outside a run."),
-  policy: policyRef
-    .optional()
-    .describe('The policy that samples; absent where no run is known, and in sessions of 0.4.0.'),
+  policy: policyRef.optional().describe('The policy that samples; absent where no run is known.'),
   fence: z
     .string()
     .optional()

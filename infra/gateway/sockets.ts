@@ -7,10 +7,7 @@ import { crc32 } from 'node:zlib';
 export interface GatewaySockets {
   /** Holds a directory of sockets for each open session, which is mounted into the session's sandbox. */
   readonly sessions: string;
-  /**
-   * Holds sockets that serve every session: other gateways forward requests there, and sandboxes that were created by
-   * temper 0.4.0 have it mounted.
-   */
+  /** Holds sockets that serve every session: other gateways forward requests there. */
   readonly agents: string;
   /** Holds the control sockets; only the stack's user may enter it. */
   readonly control: string;
@@ -32,7 +29,7 @@ export const socketOf = (directory: string, name: string): string => join(direct
 export const directoryNameOf = (session: string): string =>
   createHash('sha256').update(session).digest('hex').slice(0, 16);
 
-/** Returns the directory to mount for a session: its own, or the shared one where a gateway of 0.4.0 opened the session. */
+/** Returns the directory to mount for a session: its own, or the shared one if its sandbox is made before the session is open. */
 export async function directoryToMount(
   { sessions, agents }: Pick<GatewaySockets, 'sessions' | 'agents'>,
   session: string,

@@ -39,7 +39,11 @@ export const isHeldBy = async (
   record: HostRecord,
 ): Promise<boolean> => record.machine === machine && (await lease.wrote(record));
 
-function recordOf({ machine, lease, leaseMs, facts }: Claim, before: HostRecord | null, holds: boolean): HostRecord {
+function recordOf(
+  { machine, lease, leaseMs, facts }: Claim,
+  before: HostRecord | null,
+  holds: boolean,
+): Omit<HostRecord, 'renewal'> {
   // An operator may have removed the record of a host by hand.
   const next = before === null ? (lease.record?.generation ?? 1) : before.generation + 1;
   return {

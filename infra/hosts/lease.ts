@@ -53,7 +53,7 @@ export interface HeldLease extends Lease {
    * Writes the record by which this home claims the name of its host, and begins the lease. Returns it as it was written, or null
    * if another process has changed the one that was found.
    */
-  claim(record: HostRecord, found: FoundHost | null, signal: AbortSignal): Promise<HostRecord | null>;
+  claim(record: Omit<HostRecord, 'renewal'>, found: FoundHost | null, signal: AbortSignal): Promise<HostRecord | null>;
   /**
    * Renews the host's record if the last renewal began that long ago, unless another process of the host does it right now.
    * Throws TemperFailure StoreUnavailable or DiskFull if it cannot, and InvalidInput if a copy of this home renews it.
@@ -134,7 +134,7 @@ class HostLease implements HeldLease {
     return this.#renewals.isOwn(renewal, this.#read()?.record.renewal);
   }
 
-  claim(wanted: HostRecord, found: FoundHost | null, signal: AbortSignal): Promise<HostRecord | null> {
+  claim(wanted: Omit<HostRecord, 'renewal'>, found: FoundHost | null, signal: AbortSignal): Promise<HostRecord | null> {
     const { host, hosts } = this.#options;
     const write = async (): Promise<HostRecord | null> => {
       const record = { ...wanted, renewal: await this.#renewals.begin(this.#read()?.record.renewal) };

@@ -16,8 +16,8 @@ export interface Renewals {
    * @param last The id of the last renewal that is known to have succeeded.
    */
   begin(last: string | undefined): Promise<string>;
-  /** Whether a renewal came from this home. One that an earlier version of temper made has no id, and counts as its own. */
-  isOwn(id: string | undefined, last: string | undefined): Promise<boolean>;
+  /** Whether a renewal came from this home. */
+  isOwn(id: string, last: string | undefined): Promise<boolean>;
 }
 
 /** The last id by host, since a home may change its name and take the old one again. */
@@ -38,7 +38,7 @@ export function createRenewals(path: string, host: string): Renewals {
       unwritten = (await isWritten(path, ids)) ? null : id;
       return id;
     },
-    isOwn: async (id, last) => id === undefined || id === last || id === (await begun()),
+    isOwn: async (id, last) => id === last || id === (await begun()),
   };
 }
 

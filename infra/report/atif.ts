@@ -61,7 +61,7 @@ export interface AtifMetrics {
 /** Converts a rollout and its trace to an ATIF trajectory. */
 export function toAtif(result: RolloutResult, trace: Trace): AtifTrajectory {
   const texts = textsByTurn(trace);
-  const leaves = leavesOf(trace);
+  const leaves: readonly Leaf[] = trace.branches;
   const main = leaves.findLast(isMain) ?? leaves.at(-1);
   const mainPath = main === undefined ? [] : pathTo(trace.turns, trace.turns[main.lastTurn]);
   const shared = new Set(mainPath.map(({ index }) => index));
@@ -97,15 +97,6 @@ export function toAtif(result: RolloutResult, trace: Trace): AtifTrajectory {
 type Leaf = Pick<Branch, 'kind' | 'aside' | 'lastTurn' | 'segment'>;
 
 const isMain = ({ kind, aside }: Leaf): boolean => aside !== true && kind !== 'side' && kind !== 'sub-agent';
-
-/** The branches of a trace. In older traces without branches, every leaf counts as the main line. */
-function leavesOf({ turns, branches }: Trace): readonly Leaf[] {
-  if (branches !== undefined) return branches;
-  const parents = new Set(turns.map(({ parent }) => parent));
-  return turns
-    .filter(({ index }) => !parents.has(index))
-    .map(({ index }) => ({ kind: 'main', lastTurn: index, segment: null }));
-}
 
 interface TurnTexts {
   /** The messages that the turn's request was the first to contain. */

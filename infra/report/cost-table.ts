@@ -13,13 +13,12 @@ export interface Costs {
   readonly prices: Prices | null;
 }
 
-/** The cost of a sweep or a regrade; null for one of 0.4.0, which counted none. */
+/** The cost of a sweep or a regrade. */
 export function costsOfLedger(
-  ledger: Ledger | undefined,
+  ledger: Ledger,
   { pool = defaultPool, upstream }: { readonly pool?: string; readonly upstream?: { readonly name: string } },
   prices: Prices | null,
-): Costs | null {
-  if (ledger === undefined) return null;
+): Costs {
   return { rollouts: ledger, sampler: upstream === undefined ? { pool } : { upstream: upstream.name }, prices };
 }
 

@@ -58,21 +58,13 @@ async function readText(store: Store, { digest }: BlobRef): Promise<string> {
   return Buffer.from(await store.get(digest)).toString('utf8');
 }
 
-function branchingOf({ branches, counts, maskedTurns }: Trace): Branching | null {
-  return branches === undefined || counts === undefined ? null : { branches, counts, maskedTurns };
-}
+const branchingOf = ({ branches, counts, maskedTurns }: Trace): Branching => ({ branches, counts, maskedTurns });
 
-/** The messages of the conversation. In traces without turn numbers, the n-th message of the policy is turn n. */
+/** The messages of the conversation. */
 function messagesOf({ turns, transcript }: Trace): MessageView[] {
-  const isNumbered = transcript.some(({ turn }) => turn !== undefined);
-  let replies = 0;
   return transcript.map((entry) => {
-    const { role, turn: index } = entry;
-    const text = messageText(entry);
-    if (role !== 'assistant' || (isNumbered && index === undefined)) return { role, text, turn: null };
-    const turn = turns[index ?? replies];
-    replies += 1;
-    return { role, text, turn: turn === undefined ? null : turnFacts(turn) };
+    const turn = entry.turn === undefined ? undefined : turns[entry.turn];
+    return { role: entry.role, text: messageText(entry), turn: turn === undefined ? null : turnFacts(turn) };
   });
 }
 

@@ -5,23 +5,23 @@ import type { Store } from '../store/store.ts';
 const call = z.looseObject({ id: z.string(), name: z.string(), arguments: z.string() });
 const numbers = z.array(z.number());
 
-/** The schema of a trace. An older version of temper may have written it, so newer fields may be missing. */
+/** The schema of a trace, as far as reports and warm-ups need it. */
 const trace = z.looseObject({
-  session: z.string().default(''),
+  session: z.string(),
   turns: z.array(
     z.looseObject({
       index: z.int(),
-      parent: z.int().nullable().default(null),
-      promptIds: numbers.default([]),
-      promptLength: z.int().default(0),
+      parent: z.int().nullable(),
+      promptIds: numbers,
+      promptLength: z.int(),
       sampledIds: numbers,
-      logprobs: numbers.default([]),
+      logprobs: numbers,
     }),
   ),
-  segments: z.array(z.looseObject({ tokens: numbers, mask: numbers })).default([]),
-  branches: z.array(z.looseObject({ kind: z.string(), lastTurn: z.int() })).optional(),
-  counts: z.looseObject({}).optional(),
-  maskedTurns: z.array(z.looseObject({ turn: z.int(), reason: z.string() })).default([]),
+  segments: z.array(z.looseObject({ tokens: numbers, mask: numbers })),
+  branches: z.array(z.looseObject({ kind: z.string(), lastTurn: z.int() })),
+  counts: z.looseObject({}),
+  maskedTurns: z.array(z.looseObject({ turn: z.int(), reason: z.string() })),
   transcript: z.array(
     z.looseObject({
       role: z.string(),

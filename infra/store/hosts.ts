@@ -13,7 +13,7 @@ export const hostRecord = z.object({
   /** The random id of the machine's home that holds the name. */
   machine: z.string(),
   /** The random id of the last renewal, by which the home tells its own from that of a copy of it. */
-  renewal: z.string().optional(),
+  renewal: z.string(),
   /** The version of temper. */
   version: z.string(),
   capacity: z.int(),

@@ -14,7 +14,6 @@ export async function openShares(client: Pick<Client, 'workflow'>): Promise<read
   const query = 'WorkflowType IN ("trainingRun", "evaluationSweep") AND ExecutionStatus="Running"';
   const shares: OpenShare[] = [];
   for await (const { type, memo } of client.workflow.list({ query })) {
-    // Those of 0.4.0 have none: their rollouts wait in the queues that all have in common.
     if (!isShare(memo?.share)) continue;
     const { key, weight } = memo.share;
     shares.push({ share: key, weight, sweep: type === 'evaluationSweep' });

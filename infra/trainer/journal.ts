@@ -20,10 +20,10 @@ const state = z.strictObject({
   warmUpSteps: z.number(),
   prepared: z.boolean(),
   prepareMetrics: z.record(z.string(), z.number()),
-  /** The pool of the run. Absent in journals of 0.4.0, and until the run's model is created. */
+  /** The pool of the run. Absent until the run's model is created. */
   pool: z.string().optional(),
   /** The number of documents with past steps. */
-  past: z.number().default(0),
+  past: z.number(),
   // Of the last steps, and of step 0.
   ...journaledSteps.shape,
 });
@@ -109,7 +109,7 @@ export async function openJournal(objects: Objects, runKey: string): Promise<Tra
   };
 }
 
-/** The name of the record of a session, beside a run's past steps. Until 0.4.0, one for all runs was beside the journals. */
+/** The name of the record of a session, beside a run's past steps. */
 const sessionName = 'session';
 
 /** Returns the keys of the runs that have a journal. */
@@ -117,7 +117,7 @@ export async function journaledRuns(objects: Objects): Promise<readonly string[]
   const runs: string[] = [];
   for await (const { key } of objects.list(folder)) {
     const [, name] = /^trainer\/([^/]+)\.json$/.exec(key) ?? [];
-    if (name !== undefined && name !== sessionName) runs.push(name);
+    if (name !== undefined) runs.push(name);
   }
   return runs;
 }

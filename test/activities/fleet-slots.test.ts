@@ -105,7 +105,15 @@ it('the slots of a fleet are those of the hosts that take new work, in the order
     const hosts = createHosts(createDirectory(directory));
     const decision = { since: new Date(0).toISOString(), reason: 'test' };
     const add = async (name: string, capacity: number, changes: Partial<HostRecord> = {}) => {
-      const facts = { generation: 1, machine: name, version: '0', taken: 0, sandboxes: [], leaseMs: 60_000 };
+      const facts = {
+        generation: 1,
+        machine: name,
+        renewal: 'r',
+        version: '0',
+        taken: 0,
+        sandboxes: [],
+        leaseMs: 60_000,
+      };
       const renewedAt = decision.since;
       await hosts.replace(name, { ...facts, capacity, renewedAt, draining: null, lost: null, ...changes }, null);
     };

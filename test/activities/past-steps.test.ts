@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -83,19 +83,6 @@ describe("the trainer's journal of a long run", () => {
     await again.write({ warmUpSteps: 1 });
     assert.equal(again.state.past, 1);
     assert.deepEqual(await again.steps(1, 200), before);
-  });
-
-  it('reads a journal that an earlier version wrote in one document', async () => {
-    const journal = await journalIn('earlier');
-    await journal.write({ checkpoints: { 0: 'path-0' } });
-    const updates = Object.fromEntries(Array.from({ length: 300 }, (_, index) => [index + 1, update]));
-    const { past: _, ...old } = { ...journal.state, updates, step: 300, checkpoints: { 0: 'path-0', 300: 'path-300' } };
-    await writeFile(join(root, 'earlier/trainer/run.json'), JSON.stringify(old));
-    const again = await journalIn('earlier');
-    for (let write = 0; write < 5; write += 1) await again.write({ warmUpSteps: write });
-    assert.equal(again.state.past, 3);
-    assert.equal(Object.keys((await again.steps(1, 300)).updates).length, 300);
-    assert.equal((await readdir(join(root, 'earlier/trainer/run'))).length, 3);
   });
 
   it('loads the checkpoint of any step, also of one long past, with the weights that the model had', async () => {

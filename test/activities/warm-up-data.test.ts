@@ -4,16 +4,17 @@ import { createWarmUpData } from '../../activities/trainer/warm-up-data.ts';
 import type { Store } from '../../infra/store/store.ts';
 
 const segment = (tokens: readonly number[], mask: readonly number[]) => ({ tokens, mask });
+const blank = { session: 's', turns: [], transcript: [], segments: [], branches: [], counts: {}, maskedTurns: [] };
+const turn = { index: 0, parent: null, promptIds: [], promptLength: 0, sampledIds: [], logprobs: [] };
 const traces: Record<string, object> = {
-  a: { turns: [], transcript: [], segments: [segment([1, 2, 3, 4], [0, 0, 1, 1]), segment([1, 2], [0, 0])] },
-  b: { turns: [], transcript: [], segments: [segment([1, 5, 6], [0, 1, 1])] },
+  a: { ...blank, segments: [segment([1, 2, 3, 4], [0, 0, 1, 1]), segment([1, 2], [0, 0])] },
+  b: { ...blank, segments: [segment([1, 5, 6], [0, 1, 1])] },
   upstream: {
+    ...blank,
     session: 'rollout-7',
-    transcript: [],
-    segments: [],
-    turns: [{ index: 0, sampledIds: [], upstream: { model: 'large-2', sampledTokens: 9 } }],
+    turns: [{ ...turn, upstream: { model: 'large-2', sampledTokens: 9 } }],
   },
-  none: { turns: [], transcript: [], segments: [] },
+  none: blank,
 };
 const reads: string[] = [];
 const store: Pick<Store, 'getJson'> = {

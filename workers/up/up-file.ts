@@ -15,8 +15,7 @@ const partName = new RegExp(`^(${partKinds.join('|')}|gateway-\\d+)$`);
 /** Content of `up.json`, by which `temper status`, the next `temper up` and other tools find the stack of a home. */
 const upFile = z.object({
   supervisor: storedIdentity,
-  /** Versions before 0.5 wrote no state. */
-  state: z.enum(stackStates).default('running'),
+  state: z.enum(stackStates),
   addresses: z.object({
     temporal: z.string(),
     namespace: z.string(),
@@ -26,10 +25,10 @@ const upFile = z.object({
   }),
   /** Ports in use, which may differ from the settings of a client's own environment. */
   ports: z.object({ temporal: z.int(), ui: z.int(), policy: z.int() }),
-  /** The variables that name the store, which a client's own environment may lack. Versions before 0.5 had none. */
-  store: z.partialRecord(z.enum(storeVariables), z.string()).default({}),
+  /** The variables that name the store, which a client's own environment may lack. */
+  store: z.partialRecord(z.enum(storeVariables), z.string()),
   /** The name of the host, which a client's own environment may lack, too. */
-  host: z.exactOptional(z.string()),
+  host: z.string(),
   parts: z.array(
     z.object({
       name: z.custom<PartName>((name) => typeof name === 'string' && partName.test(name)),

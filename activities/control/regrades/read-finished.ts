@@ -100,7 +100,6 @@ export function finishedSteps(
     if (diff === undefined) return [];
     return [{ diff, ...(snapshot !== undefined && canUseSnapshot(task) && { snapshot }) }];
   });
-  if (worked.length < began.length) return 'the work at its steps was not kept: an earlier version of temper ran it';
   return { worked, restPrevented: rows.length > began.length && began.at(-1)?.verdict === 'graded' };
 }
 

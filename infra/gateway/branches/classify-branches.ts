@@ -50,7 +50,7 @@ export function classifyBranches(turns: readonly TurnRecord[]): BranchClassifica
  */
 function mainRoot(turns: readonly TurnRecord[]): TurnRecord | undefined {
   const roots = turns.filter(({ parent }) => parent === null);
-  const withTools = roots.find(({ offersTools }) => offersTools === true);
+  const withTools = roots.find(({ offersTools }) => offersTools);
   if (withTools !== undefined) return withTools;
   const parents = new Set(turns.map(({ parent }) => parent));
   const continued = roots.find(({ index }) => parents.has(index));
@@ -73,7 +73,7 @@ function originsOf(turns: readonly TurnRecord[], main: TurnRecord, rootOf: (turn
     const known = openingOf((turns[same ?? main.index] ?? main).messages).join('\n');
     const summary = before.findLast(({ reply }) => carriesSummaryOf(text, reply, known))?.index;
     if (same !== undefined) return continuationOf(same, summary);
-    const hasFewerTools = root.offersTools === false && main.offersTools === true;
+    const hasFewerTools = !root.offersTools && main.offersTools;
     if (!hasFewerTools) {
       if (before.some(({ reply }) => isTaskOf(opening, reply))) return { kind: 'sub-agent', conversation: root.index };
       // Summaries quote earlier calls, and a rewritten history names what its task names.
@@ -85,9 +85,9 @@ function originsOf(turns: readonly TurnRecord[], main: TurnRecord, rootOf: (turn
       if (before.some(({ reply }) => quotesTaskOf(text, reply, known))) {
         return { kind: 'sub-agent', conversation: root.index };
       }
-      if (summary !== undefined && root.offersTools !== false) return continuationOf(summary, summary);
+      if (summary !== undefined && root.offersTools) return continuationOf(summary, summary);
     }
-    if (hasFewerTools || (root.context !== main.context && root.offersTools !== true)) {
+    if (hasFewerTools || (root.context !== main.context && !root.offersTools)) {
       return { kind: 'side', conversation: root.index };
     }
     unclear += 1;

@@ -13,8 +13,8 @@ export interface TurnRecord extends Turn {
   readonly reply: AssistantMessage;
   /** The status of each call that was not well-formed. */
   readonly faultyCalls: readonly string[];
-  /** Whether the request offered tools; absent in older journals. */
-  readonly offersTools?: boolean;
+  /** Whether the request offered tools. */
+  readonly offersTools: boolean;
   /** Set when the context ended the reply before it had the tokens that were asked for: a retry would not have more space. */
   readonly cutShort?: true;
   /** The differences between the parent's reply and the client's echo of it. Omitted when there are none. */

@@ -6,14 +6,11 @@ import { failureOf, isTransient, parseReply, type TrainerConnection } from './co
 /** The SDK's own interval. SkyRL unloads a session's models after 300 s without a heartbeat. */
 const heartbeatMs = 10_000;
 
-/** More models than a run had asked for when its record did not count them yet, up to 0.4.0. */
-const uncountedModels = 1_000;
-
 const storedSession = z.object({
   url: z.string(),
   sessionId: z.string(),
   /** The number of models that the run has asked for, in all of its sessions. */
-  models: z.number().default(uncountedModels),
+  models: z.number(),
 });
 
 /**

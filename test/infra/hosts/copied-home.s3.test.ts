@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { describe, it } from 'node:test';
 import { drainHost } from '../../../infra/hosts/orders.ts';
@@ -89,22 +88,6 @@ for (const [kind, open] of Object.entries(kinds)) {
       const again = await hostOn(root, hosts, 'a', { home: dirname(host.path) });
       assert.equal(await again.claim(), 1);
       assert.deepEqual(again.lease.now(), { state: 'valid', token: 'one/1' });
-    });
-
-    it('keeps its generation on the files of an earlier version, which know no ids of renewals', async () => {
-      const hosts = await open();
-      const host = await hostOn(root, hosts, 'a');
-      await host.claim();
-      await hosts.update('one', (record) => {
-        const { renewal: _, ...rest } = record ?? assert.fail();
-        return rest;
-      });
-      await host.lease.renew(0);
-      await hosts.update('one', (record) => ({ ...(record ?? assert.fail()), renewal: undefined }));
-      const { renewal: _, ...record } = JSON.parse(await readFile(host.path, 'utf8')).record;
-      await rm(`${host.path}.renewal`);
-      await writeFile(host.path, JSON.stringify({ ...JSON.parse(await readFile(host.path, 'utf8')), record }));
-      assert.equal(await host.claim(), 1);
     });
   });
 }

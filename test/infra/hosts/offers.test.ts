@@ -14,6 +14,7 @@ const decided = { since: '2026-01-01T00:00:00.000Z', reason: 'by the test' };
 const record = (change: Partial<HostRecord>): HostRecord => ({
   generation: 1,
   machine: 'm',
+  renewal: 'r',
   version: '1.0.0',
   capacity: 4,
   taken: 0,

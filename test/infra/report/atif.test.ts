@@ -161,7 +161,8 @@ describe('toAtif', () => {
       endedAt: 0,
     };
     const entry = { role: 'assistant', text: '', calls: [{ id: 'c', name: 'bash', arguments: '{"a":' }], turn: 0 };
-    const trace = { session: 's', turns: [turn], transcript: [entry] } as unknown as Trace;
+    const branches = [{ kind: 'main', lastTurn: 0, segment: null }];
+    const trace = { session: 's', turns: [turn], branches, transcript: [entry] } as unknown as Trace;
     const [made] = toAtif(result, trace).steps[0]?.tool_calls ?? [];
     assert.deepEqual([made?.arguments, made?.extra], [{}, { unparsed_arguments: '{"a":' }]);
   });

@@ -157,7 +157,7 @@ it('collects fates, outcomes, timings and failures from the records of a run', a
     assert.deepEqual(data.stages, [{ stage: 'evaluate', count: 8, median: 0.5, p90: 0.5, max: 0.5 }]);
     assert.equal(data.failures[0]?.count, 2);
     const { scored, infra } = data.costs?.rollouts ?? {};
-    assert.deepEqual([scored?.unknown, infra?.unknown], [5, 2], 'records of 0.4.0 have no cost');
+    assert.deepEqual([scored?.unknown, infra?.unknown], [5, 2], 'what ended without a result has no known cost');
   } finally {
     await rm(directory, { recursive: true, force: true });
   }

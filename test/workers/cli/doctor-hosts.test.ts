@@ -18,6 +18,7 @@ it('doctor warns of hosts that are silent or were declared lost, and says what t
   const working: HostRecord = {
     generation: 1,
     machine: 'machine',
+    renewal: 'r',
     version: '0.5.0',
     capacity: 4,
     taken: 3,

@@ -205,7 +205,16 @@ describe('the commands on a run', () => {
     const { hosts } = await openSharedState({ kind: 'directory', root: stack.home });
     const lost = { since: new Date().toISOString(), reason: 'its disk burnt' };
     const facts = { version: '1', capacity: 1, taken: 0, sandboxes: [] };
-    const record = { ...facts, generation: 1, machine: 'm', leaseMs: 1, draining: null, renewedAt: lost.since, lost };
+    const record = {
+      ...facts,
+      generation: 1,
+      machine: 'm',
+      renewal: 'r',
+      leaseMs: 1,
+      draining: null,
+      renewedAt: lost.since,
+      lost,
+    };
     await hosts.replace('gone', record, null);
     for (const word of ['drain', 'resume']) {
       const { code, stderr } = await temper.run('host', word, 'gone');

@@ -180,18 +180,6 @@ describe('branchingText', () => {
     );
     assert.ok(messages.some(({ role, turn }) => role === 'assistant' && turn === null));
   });
-
-  it('is omitted for an older trace, which can still be shown', async () => {
-    const { branching, messages } = await detailsOf(({ branches: _, counts: __, transcript, ...trace }) => ({
-      ...trace,
-      transcript: transcript.slice(0, 2).map(({ role, text }) => ({ role, text })),
-    }));
-    assert.equal(branching, null);
-    assert.deepEqual(
-      messages.map(({ turn }) => turn?.index ?? null),
-      [null, 0],
-    );
-  });
 });
 
 const blob = { digest: 'a'.repeat(64), size: 1, mediaType: 'text/plain' };
@@ -227,7 +215,7 @@ describe('doubtLines', () => {
     ]);
   });
 
-  it('is empty for a rollout that an older worker graded', () => {
+  it('is empty for a rollout without flags', () => {
     assert.deepEqual(doubtLines({ diff, verdict }), []);
     assert.deepEqual(doubtLines({ diff: null, verdict: null }), []);
   });

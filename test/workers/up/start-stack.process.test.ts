@@ -118,7 +118,11 @@ describe('a stack', () => {
     const { hosts } = await openSharedState(mine.store);
     const facts = { version: '1', capacity: 1, taken: 0, sandboxes: [], generation: 1, leaseMs: 60_000 };
     const renewedAt = new Date().toISOString();
-    await hosts.replace('taken', { ...facts, machine: 'other', draining: null, renewedAt, lost: null }, null);
+    await hosts.replace(
+      'taken',
+      { ...facts, machine: 'other', renewal: 'r', draining: null, renewedAt, lost: null },
+      null,
+    );
     const stop = new AbortController();
     const progress = (line: string): void => stop.abort(new Error(line));
     try {

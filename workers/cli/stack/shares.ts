@@ -12,7 +12,7 @@ export interface ShareFacts {
   readonly placed: number;
 }
 
-/** Returns what reads the share of a run or sweep; null for one that is closed, or of 0.4.0. */
+/** Returns what reads the share of a run or sweep; null for one that is closed. */
 export async function readShares(client: Client): Promise<(info: WorkflowExecutionInfo) => Promise<ShareFacts | null>> {
   const open = await openShares(client);
   return async ({ workflowId, type, status, memo }) => {

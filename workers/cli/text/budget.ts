@@ -36,7 +36,6 @@ function amountOf(part: string, value: string): number {
 
 /** Formats the limits of a budget and what is used of them. */
 export function budgetText(budget: RunStatus['budget']): string {
-  if (budget === undefined) return 'no budget: version 0.4.0 started it, which counted none';
   const figure = (value: number): string => String(Math.round(value * 1000) / 1000);
   const rows = budgetLimits.map((limit) => {
     const of = budget.limits[limit];

@@ -1,6 +1,6 @@
 import type { Hono, MiddlewareHandler } from 'hono';
 import type { SamplingCore } from '../core.ts';
-import { readPublished, type ServerDirectories, writePublished } from './directories.ts';
+import { readPublished, type ServerDirectories } from './directories.ts';
 import { openPinnedVersions, type PinnedVersions } from './vllm/pinned-versions.ts';
 import { createVllmRoutes } from './vllm/routes.ts';
 import { loadInto, restorePublished } from './weights.ts';
@@ -92,10 +92,6 @@ async function openPolicy(name: string, options: PoliciesOptions): Promise<Serve
   const directories = options.directories.ofPolicy(name);
   const core = options.open();
   try {
-    const { label, path } = readPublished(options.directories) ?? { label: '', path: '' };
-    // A run that began under 0.4.0 published without naming its policy.
-    if (readPublished(directories) === null && label.includes(`@${name}-v`))
-      await writePublished(directories, { path, label });
     // Until a version is published, the base model is no version of this policy.
     if (readPublished(directories) === null) await core.sampler.setVersion('default');
     const loadedPath = await restorePublished(core, directories, modelDir);

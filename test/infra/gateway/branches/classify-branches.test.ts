@@ -166,14 +166,6 @@ describe('the classification of branches', () => {
     assert.equal(classifyBranches(ledger.turns).unclear, 2);
   });
 
-  it('classifies turns of older journals, which do not record offered tools, by their context', () => {
-    const [ledger, send] = start();
-    send([agent, task], look);
-    send([helper, user('A title?')], reply('Title'));
-    const turns = ledger.turns.map(({ offersTools: _, ...turn }) => turn);
-    assert.equal(classifyBranches(turns).kindOf(1), 'side');
-  });
-
   it('accepts a session without a turn', () => {
     assert.equal(classifyBranches([]).unclear, 0);
   });

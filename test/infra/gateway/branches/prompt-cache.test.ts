@@ -21,6 +21,7 @@ const blank: Omit<TurnRecord, 'index' | 'parent' | 'promptIds' | 'promptLength' 
   conversation: '',
   messages: [],
   faultyCalls: [],
+  offersTools: false,
   finishReason: 'stop',
   reply: { role: 'assistant', text: '', reasoning: '', toolCalls: [] },
 };

@@ -75,16 +75,6 @@ describe('the models of a session', () => {
     // The third of these numbers was for the session that the server no longer knew.
     assert.deepEqual(state.models, [0, 1, 2, 4]);
   });
-
-  it('get numbers above those of an earlier version, which counted none', async (t) => {
-    const { state, open, sessionRecord } = await startServer(t);
-    const first = open();
-    await first.createModel(model);
-    first.close();
-    await sessionRecord.update((session) => ({ ...(session as object), models: undefined }));
-    await open().createModel(model);
-    assert.deepEqual(state.models, [0, 1_000]);
-  });
 });
 
 describe('the session with a trainer that is busy', () => {

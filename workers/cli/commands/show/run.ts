@@ -26,22 +26,21 @@ export async function showRun(stack: StackClient, found: FoundWorkflow, json: bo
   const status = await handle.query(runStatusQuery);
   const { steps } = await readRunRecords(stack.records, status.runKey);
   const costs = await costsOf(stack, found, status);
-  const money = costs && moneyOf(costs);
+  const money = moneyOf(costs);
   if (json) return printJson({ ...status, money, workflowStatus: description.status.name, end, stepRecords: steps });
   const ended = end?.kind !== 'failed' ? '' : `\n${end.kind}: ${end.message}`;
   print(
     `${handle.workflowId} (${description.status.name.toLowerCase()})${ended}\n${statusText(status)}\n\n${costText(costs)}\n`,
   );
-  let since = status.startedAt ?? description.startTime.getTime();
+  let since = status.startedAt;
   for (const step of steps) {
     print(stepText(step, status.steps, (step.recordedAt - since) / 1000));
     since = step.recordedAt;
   }
 }
 
-/** The cost of a run; null for one of 0.4.0, which counted none. */
-async function costsOf(stack: StackClient, { description }: FoundWorkflow, { cost }: RunStatus): Promise<Costs | null> {
-  if (cost === undefined) return null;
+/** The cost of a run. */
+async function costsOf(stack: StackClient, { description }: FoundWorkflow, { cost }: RunStatus): Promise<Costs> {
   const { pool } = description.memo ?? {};
   const sampler = { pool: typeof pool === 'string' ? pool : defaultPool };
   return { ...cost, sampler, prices: await readPrices(stack.config.prices) };
@@ -56,7 +55,7 @@ function statusText(status: RunStatus): string {
     `rollouts: ${counts(status.rollouts)} (${status.rolloutsStarted} started)`,
     ...(flagged === null ? [] : [`flagged: ${flagged}`]),
     ...(status.inFlight.length === 0 ? [] : [`in flight: group ${status.inFlight.join(', ')}`]),
-    ...(Object.keys(status.budget?.limits ?? {}).length === 0 ? [] : ['', budgetText(status.budget)]),
+    ...(Object.keys(status.budget.limits).length === 0 ? [] : ['', budgetText(status.budget)]),
   ].join('\n');
 }
 
