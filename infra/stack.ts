@@ -1,6 +1,8 @@
 import { createHmac, randomBytes, randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
+import { stackFormat } from '../workflows/contracts/format.ts';
+import { isRecord } from './is-record.ts';
 import type { Paths } from './paths.ts';
 import { createOnce } from './store/files.ts';
 import type { Objects } from './store/objects.ts';
@@ -12,9 +14,11 @@ import { untilWritten } from './store/until-written.ts';
  */
 export type StackKeys = readonly [Buffer, ...Buffer[]];
 
+/** The stack of a store or of a home, and the format of what it holds. */
+const ownership = z.object({ id: z.uuid(), format: z.int() });
+
 /** The record of a stack in its store. The fingerprints of its keys prove that a host has one of them. */
-const identity = z.object({
-  id: z.uuid(),
+const identity = ownership.extend({
   keys: z.array(z.string()).optional(),
   /** The id of the Temporal namespace that the stack's workflows are in. */
   namespace: z.string().optional(),
@@ -22,17 +26,16 @@ const identity = z.object({
 export type Identity = Readonly<z.output<typeof identity>>;
 
 const identityKey = 'stack.json';
-const homeFile = z.object({ id: z.uuid() });
 
 /**
  * Returns the id of the stack that the store belongs to: the label of every sandbox of the stack. The first process that needs
- * it creates it. Refuses a home of another stack, whose sandboxes would be orphaned.
+ * it creates it. Refuses a home of another stack, whose sandboxes would be orphaned, and a store or a home of another format.
  */
 export async function openStackId({ stackFile }: Pick<Paths, 'stackFile'>, objects: Objects): Promise<string> {
   const ofHome = await readHome(stackFile);
-  const { id } = await changeIdentity(objects, (found) => found ?? { id: ofHome ?? randomUUID() });
+  const { id } = await changeIdentity(objects, (found) => found ?? { id: ofHome ?? randomUUID(), format: stackFormat });
   if (ofHome !== null && ofHome !== id) throw otherStack({ id, ofHome, stackFile }, objects);
-  await createOnce(stackFile, `${JSON.stringify({ id })}\n`, 0o644);
+  await createOnce(stackFile, `${JSON.stringify({ id, format: stackFormat })}\n`, 0o644);
   return id;
 }
 
@@ -68,14 +71,11 @@ export async function openStackKeys({ paths, stackKeys }: KeySource, objects: Ob
   return boundTo(id, keys);
 }
 
-/**
- * Binds keys to a stack, so that no secret of another stack that was given the same key opens a session here. The keys themselves
- * come last: agents that 0.4.0 started, and that are still at work, have secrets that are derived from them.
- */
+/** Binds keys to a stack, so that no secret of another stack that was given the same key opens a session here. */
 function boundTo(id: string, keys: StackKeys): StackKeys {
   const [first, ...others] = keys;
   const bind = (key: Buffer): Buffer => createHmac('sha256', key).update('key of stack ').update(id).digest();
-  return [bind(first), ...others.map(bind), ...keys];
+  return [bind(first), ...others.map(bind)];
 }
 
 /**
@@ -148,13 +148,33 @@ async function readIdentity(objects: Objects): Promise<{ found: Identity | null;
   const stored = await objects.get(identityKey);
   if (stored === null) return { found: null, version: null };
   const text = new TextDecoder().decode(stored.bytes);
+  return { found: parsed(identity, text, `${objects.location}/${identityKey}`), version: stored.version };
+}
+
+/** Parses what a store or a home says of its stack. Refuses one of another format, whatever else differs in it. */
+function parsed<Found>(schema: z.ZodType<Found>, text: string, where: string): Found {
+  const value = parseJson(text);
+  if (isRecord(value) && value.id !== undefined && value.format !== stackFormat) throw otherFormat(value.format, where);
+  const { success, data, error } = schema.safeParse(value);
+  if (success) return data;
+  const got = JSON.stringify(text.slice(0, 100));
+  throw new Error(`${where}: expected the identity of a stack, got ${got}`, { cause: error });
+}
+
+function parseJson(text: string): unknown {
   try {
-    return { found: identity.parse(JSON.parse(text)), version: stored.version };
-  } catch (cause) {
-    const got = JSON.stringify(text.slice(0, 100));
-    throw new Error(`${objects.location}/${identityKey}: expected the identity of a stack, got ${got}`, { cause });
+    return JSON.parse(text);
+  } catch {
+    return undefined;
   }
 }
+
+const otherFormat = (format: unknown, where: string): Error =>
+  new Error(
+    `${where}: expected format ${stackFormat}, got ${format === undefined ? 'none' : JSON.stringify(format)}: another ` +
+      'version of temper wrote this stack, and nothing converts it. Run that version, or begin a new stack: name another ' +
+      'home in TEMPER_HOME, and another place in TEMPER_STORE if it is set',
+  );
 
 const strangeKey = ({ id }: Identity, { location }: Objects): string =>
   `this host has no key of stack ${id} in ${location}; give all hosts of a stack the same key by TEMPER_STACK_KEY_FILE or ` +
@@ -185,7 +205,7 @@ async function createKeyOfHome(path: string): Promise<StackKeys> {
 
 async function readHome(path: string): Promise<string | null> {
   const text = await readIfThere(path);
-  return text === null ? null : homeFile.parse(JSON.parse(text)).id;
+  return text === null ? null : parsed(ownership, text, path).id;
 }
 
 async function readIfThere(path: string): Promise<string | null> {

@@ -1,4 +1,5 @@
 import { type Client, ScheduleNotFoundError } from '@temporalio/client';
+import { controlQueue, earlierControlQueues } from '../../workflows/contracts/queues.ts';
 import { retentionSchedule } from '../../workflows/contracts/retention.ts';
 import { changeIdentity, identityOf } from '../stack.ts';
 import type { Objects } from '../store/objects.ts';
@@ -16,7 +17,8 @@ export const namespaceMemo = (stack: string): { readonly stack: string } => ({ s
 
 /**
  * Refuses a namespace of another stack, whose workers would take this one's work, and a stack of another namespace, whose
- * workflows are there: retention would remove what they refer to. A stack of both, once known, stays so.
+ * workflows are there: retention would remove what they refer to. A stack of both, once known, stays so. Also refuses a namespace
+ * with open workflows of an earlier format, which would wait there for ever.
  *
  * @param mayMove Whether the stack may move to this namespace, for example because its server was replaced.
  */
@@ -25,6 +27,7 @@ export async function requireNamespace(
   { mayMove }: { readonly mayMove: boolean },
 ): Promise<void> {
   await refuseOwner({ stack, objects, client });
+  await refuseEarlierWorkflows(client);
   const id = await idOf(client);
   await changeIdentity(objects, (found) => {
     if (found === null) throw new Error(`${objects.location} lost its stack.json; restore it from a backup`);
@@ -55,6 +58,21 @@ async function refuseOwner({ stack, objects, client }: StackInNamespace): Promis
     `the Temporal namespace ${client.options.namespace} belongs to stack ${owner}, and the store ${objects.location} to stack ${stack}; ` +
       'give each stack a namespace of its own in TEMPORAL_NAMESPACE, or correct TEMPER_STORE or the home. If the other stack is gone, run ' +
       `\`temporal schedule delete --schedule-id ${retentionSchedule}\` in that namespace`,
+  );
+}
+
+/** Refuses open workflows on the task queues of earlier formats, from which no worker takes work. */
+async function refuseEarlierWorkflows({ options: { namespace }, workflow }: Client): Promise<void> {
+  const queues = earlierControlQueues.map((queue) => `"${queue}"`).join(', ');
+  const query = `TaskQueue IN (${queues}) AND ExecutionStatus = "Running"`;
+  const { count } = await workflow.count(query);
+  if (count === 0) return;
+  const { value: first } = await workflow.list({ query, pageSize: 1 })[Symbol.asyncIterator]().next();
+  throw new Error(
+    `the Temporal namespace ${namespace} has ${count} open workflows on the task queue ${first?.taskQueue}, such as ` +
+      `${first?.workflowId}: another version of temper began them, and this one works on ${controlQueue} alone. Let that version ` +
+      'end them, name another namespace in TEMPORAL_NAMESPACE, or end them with ' +
+      `\`temporal workflow terminate --namespace ${namespace} --reason format --query '${query}'\``,
   );
 }
 

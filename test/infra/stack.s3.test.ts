@@ -6,10 +6,18 @@ import { after, before, describe, it } from 'node:test';
 import { createSecretCheck, secretOf } from '../../infra/gateway/secret.ts';
 import { pathsBelow } from '../../infra/paths.ts';
 import { readConfig } from '../../infra/settings/config.ts';
-import { copyKeyFingerprints, openStackId, openStackKeys, parseKeys, replaceStackKeys } from '../../infra/stack.ts';
+import {
+  copyKeyFingerprints,
+  identityOf,
+  openStackId,
+  openStackKeys,
+  parseKeys,
+  replaceStackKeys,
+} from '../../infra/stack.ts';
 import { createDirectory } from '../../infra/store/directory.ts';
 import type { Objects } from '../../infra/store/objects.ts';
 import { openBucket } from '../../infra/store/s3/open.ts';
+import { stackFormat } from '../../workflows/contracts/format.ts';
 import { type S3Server, startS3Server } from '../helpers/store/s3-server.ts';
 
 const [one, two, three] = ['1', '2', '3'].map((digit) => digit.repeat(64)) as [string, string, string];
@@ -35,7 +43,8 @@ describe('the hosts of a stack', () => {
     const homes = await Promise.all([newHome(), newHome(), newHome()]);
     const ids = await Promise.all(homes.map((paths) => openStackId(paths, objects)));
     assert.equal(new Set(ids).size, 1);
-    for (const { stackFile } of homes) assert.deepEqual(JSON.parse(await readFile(stackFile, 'utf8')), { id: ids[0] });
+    for (const { stackFile } of homes)
+      assert.deepEqual(JSON.parse(await readFile(stackFile, 'utf8')), { id: ids[0], format: stackFormat });
   });
 
   it('refuse the store of another stack', async () => {
@@ -54,18 +63,22 @@ describe('the hosts of a stack', () => {
     }
   });
 
-  it('keep the id of a home of 0.4.0, on its directory and in a bucket', async () => {
-    const paths = await newHome();
+  it('refuse a store and a home of another format, or of none, by name', async () => {
     const id = '0b5a3e3e-6f6c-4ac5-9c0f-3f0d6a1d2c11';
-    await writeFile(paths.stackFile, JSON.stringify({ id }));
-    await writeFile(paths.stackKey, one, { mode: 0o600 });
-    for (const objects of [createDirectory(join(paths.stackFile, '..')), newStack()]) {
-      assert.equal(await openStackId(paths, objects), id);
-      const keys = await openStackKeys({ paths, stackKeys: null }, objects);
-      // An agent that 0.4.0 started may still be at work.
-      const older = secretOf(Buffer.from(one, 'hex'), 'kept.1');
-      assert.equal(createSecretCheck(keys)(older), 'kept.1');
-      assert.notEqual(secretOf(keys[0], 'kept.1'), older);
+    for (const format of [undefined, stackFormat - 1, stackFormat + 1, 'one']) {
+      const [paths, objects] = [await newHome(), newStack()];
+      const text = JSON.stringify({ id, format });
+      await objects.replace('stack.json', new TextEncoder().encode(text), null);
+      const got = format === undefined ? 'none' : JSON.stringify(format);
+      const refused = new RegExp(
+        `stack.json: expected format ${stackFormat}, got ${got}: .*another\\s+home in TEMPER_HOME`,
+      );
+      await assert.rejects(openStackId(paths, objects), refused);
+      await assert.rejects(openStackKeys({ paths, stackKeys: keysFrom(one) }, objects), refused);
+      await assert.rejects(identityOf(objects), refused);
+      await writeFile(paths.stackFile, text);
+      await assert.rejects(openStackId(paths, newStack()), refused);
+      await assert.rejects(openStackId(paths, createDirectory(join(paths.stackFile, '..'))), refused);
     }
   });
 

@@ -2,10 +2,19 @@
  * Task queues and priorities: which worker gets which work, and in which order.
  */
 
+import { stackFormat } from './format.ts';
 import type { SandboxKind } from './sandbox-kinds.ts';
 
-/** The task queue of all workflows and light activities. */
-export const controlQueue = 'temper-control';
+/**
+ * The task queue of all workflows and light activities. It names their format, so that no worker continues a workflow of another
+ * one by chance.
+ */
+export const controlQueue = `temper-control-${stackFormat}`;
+/** The task queues of the formats before, of which the first had no number. */
+export const earlierControlQueues: readonly string[] = [
+  'temper-control',
+  ...Array.from({ length: stackFormat - 1 }, (_, index) => `temper-control-${index + 1}`),
+];
 /** The task queue on which images are pulled and built, before a rollout takes a slot on a host. */
 export const imageQueue = 'temper-image';
 /** The task queue on which host workers with free slots pick up rollouts that were started by hand. */

@@ -8,12 +8,14 @@ import { changeIdentity } from '../../../infra/stack.ts';
 import { createDirectory } from '../../../infra/store/directory.ts';
 import { createHosts, type HostRecord } from '../../../infra/store/hosts.ts';
 import type { Objects } from '../../../infra/store/objects.ts';
+import { stackFormat } from '../../../workflows/contracts/format.ts';
 
 /** The replacements after which an endless loop is ended. */
 const endless = 1_000;
 const record: HostRecord = {
   generation: 1,
   machine: 'a',
+  renewal: 'r',
   version: '1.0.0',
   capacity: 4,
   taken: 0,
@@ -47,9 +49,9 @@ it('a store whose versions match no condition fails each write that depends on t
     hosts.update('one', (found) => found && { ...found, taken: 1 }),
     failure,
   );
-  await changeIdentity(objects, () => ({ id: '00000000-0000-4000-8000-000000000000' }));
+  await changeIdentity(objects, () => ({ id: '00000000-0000-4000-8000-000000000000', format: stackFormat }));
   await assert.rejects(
-    changeIdentity(objects, () => ({ id: '00000000-0000-4000-8000-000000000001' })),
+    changeIdentity(objects, () => ({ id: '00000000-0000-4000-8000-000000000001', format: stackFormat })),
     failure,
   );
 });

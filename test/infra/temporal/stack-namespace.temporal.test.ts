@@ -8,7 +8,9 @@ import { openStackId } from '../../../infra/stack.ts';
 import { createDirectory } from '../../../infra/store/directory.ts';
 import { refuseOtherStack, requireNamespace, type StackInNamespace } from '../../../infra/temporal/stack-namespace.ts';
 import { takeNamespace } from '../../../workers/upkeep.ts';
+import { controlQueue, earlierControlQueues } from '../../../workflows/contracts/queues.ts';
 import { startTestServer, type TestServer } from '../../helpers/temporal/temporal.ts';
+import { until } from '../../helpers/until.ts';
 
 describe('a stack and its namespace', () => {
   let servers: readonly [TestServer, TestServer];
@@ -54,6 +56,32 @@ describe('a stack and its namespace', () => {
     await requireNamespace(moved, { mayMove: true });
     await requireNamespace(moved, stays);
     await assert.rejects(requireNamespace(first, stays), /belongs to the Temporal namespace with the id/);
+  });
+
+  it('are refused as long as workflows of an earlier format are open there', async () => {
+    const server = await startTestServer();
+    try {
+      const stack = await newStack(server);
+      const { workflow } = server.client;
+      for (const [number, taskQueue] of [...earlierControlQueues, controlQueue].entries())
+        await workflow.start('rollout', { taskQueue, workflowId: `kept-${number}` });
+      await until(async () => (await workflow.count('ExecutionStatus="Running"')).count > earlierControlQueues.length);
+      await assert.rejects(takeNamespace(stack, stays), (error: Error) => {
+        const { count = '', id = '' } =
+          /has (?<count>\d+) open workflows .* such as (?<id>\S+):/.exec(error.message)?.groups ?? {};
+        assert.deepEqual([count, id.startsWith('kept-')], [String(earlierControlQueues.length), true], error.message);
+        return error.message.includes('`temporal workflow terminate');
+      });
+      for (const number of earlierControlQueues.keys()) await workflow.getHandle(`kept-${number}`).terminate();
+      await until(() =>
+        takeNamespace(stack, stays).then(
+          () => true,
+          () => false,
+        ),
+      );
+    } finally {
+      await server.close();
+    }
   });
 
   it('are one to one, also where two stacks take a namespace at the same moment', async () => {
