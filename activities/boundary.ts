@@ -1,5 +1,6 @@
 import { ApplicationFailure, CancelledFailure, Context, type Info } from '@temporalio/activity';
-import { failureKinds, TemperFailure, ThrottledFailure } from '../workflows/contracts/failures.ts';
+import { failureKinds, TemperFailure } from '../workflows/contracts/failures.ts';
+import { ThrottledFailure } from '../workflows/contracts/throttled-failure.ts';
 import { activityKey, type Effect, type Part, takePart } from './effects.ts';
 import { startHeartbeats } from './heartbeats.ts';
 import { retryDelayMs, spreadAbove } from './retry-delay.ts';

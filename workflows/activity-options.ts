@@ -1,6 +1,11 @@
 import type { ActivityOptions } from '@temporalio/workflow';
-import { nonRetryableTypes } from './contracts/failures.ts';
+import { failureKinds } from './contracts/failures.ts';
 import { collectMs } from './contracts/stage-limits.ts';
+
+/** The failure types that Temporal must not retry. */
+const nonRetryableErrorTypes: string[] = Object.entries(failureKinds)
+  .filter(([, kind]) => !kind.retryable)
+  .map(([type]) => type);
 
 /**
  * Every timeout and retry policy, with its reason. Limits that belong to a rollout (agent, evaluation) come as arguments.
@@ -17,7 +22,7 @@ const retry = (maximumAttempts: number, initialInterval: '200ms' | '1s', maximum
   initialInterval,
   maximumInterval,
   backoffCoefficient: 2,
-  nonRetryableErrorTypes: nonRetryableTypes,
+  nonRetryableErrorTypes,
 });
 
 const host = {

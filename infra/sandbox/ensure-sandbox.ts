@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { ThrottledFailure } from '../../workflows/contracts/failures.ts';
+import { ThrottledFailure } from '../../workflows/contracts/throttled-failure.ts';
 import type { Sandbox, SandboxOrder, SandboxProvider } from './sandbox.ts';
 
 /** The time that a creation waits for a provider that throttles it, before its stage fails and is retried. */

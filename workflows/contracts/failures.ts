@@ -278,23 +278,6 @@ export class TemperFailure extends Error {
   }
 }
 
-/** A refusal for now. */
-export class ThrottledFailure extends TemperFailure {
-  /** The pause that was asked for; null if none was. */
-  readonly retryAfterMs: number | null;
-
-  constructor(message: string, retryAfterMs: number | null, options?: ErrorOptions) {
-    super('Throttled', message, options);
-    this.name = 'ThrottledFailure';
-    this.retryAfterMs = retryAfterMs;
-  }
-}
-
 export function isFailureType(type: string | null | undefined): type is FailureType {
   return type !== null && type !== undefined && Object.hasOwn(failureKinds, type);
 }
-
-/** The failure types that Temporal must not retry; for `RetryPolicy.nonRetryableErrorTypes`. */
-export const nonRetryableTypes: string[] = Object.entries(failureKinds)
-  .filter(([, kind]) => !kind.retryable)
-  .map(([type]) => type);

@@ -1,6 +1,6 @@
 import type Docker from 'dockerode';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
-import { ThrottledFailure } from '../../../workflows/contracts/failures.ts';
+import { ThrottledFailure } from '../../../workflows/contracts/throttled-failure.ts';
 import { errorCode, type LossCause, SandboxFailure } from '../failure.ts';
 
 const unreachableCodes = new Set([

@@ -1,6 +1,7 @@
 import { AuthenticationError, RateLimitError, SandboxError, ServiceBusyError } from 'e2b';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
-import { TemperFailure, ThrottledFailure } from '../../../workflows/contracts/failures.ts';
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import { ThrottledFailure } from '../../../workflows/contracts/throttled-failure.ts';
 import { LastingRefusal, SandboxFailure } from '../failure.ts';
 import { type AskedPause, noteAskedPause } from './retry-after.ts';
 

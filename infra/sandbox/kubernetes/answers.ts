@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
-import { TemperFailure, ThrottledFailure } from '../../../workflows/contracts/failures.ts';
+import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import { ThrottledFailure } from '../../../workflows/contracts/throttled-failure.ts';
 import { LastingRefusal, SandboxFailure, type SandboxFailureType } from '../failure.ts';
 
 const requestMs = 30_000;

@@ -4,7 +4,7 @@ import { ensureSandbox } from '../../../infra/sandbox/ensure-sandbox.ts';
 import { SandboxFailure } from '../../../infra/sandbox/failure.ts';
 import { createSightings, decideReaping, reap } from '../../../infra/sandbox/reap.ts';
 import type { Sandbox, SandboxInfo, SandboxProvider, SandboxSpec } from '../../../infra/sandbox/sandbox.ts';
-import { ThrottledFailure } from '../../../workflows/contracts/failures.ts';
+import { ThrottledFailure } from '../../../workflows/contracts/throttled-failure.ts';
 import { foreground, sh } from './contract.ts';
 import { vanishContract } from './contract-vanishing.ts';
 import { type Faults, minuteMs, whereItHappens } from './fault-bench.ts';

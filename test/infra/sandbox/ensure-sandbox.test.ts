@@ -3,7 +3,7 @@ import { it } from 'node:test';
 import { ensureSandbox } from '../../../infra/sandbox/ensure-sandbox.ts';
 import { SandboxFailure } from '../../../infra/sandbox/failure.ts';
 import type { Sandbox, SandboxSpec } from '../../../infra/sandbox/sandbox.ts';
-import { ThrottledFailure } from '../../../workflows/contracts/failures.ts';
+import { ThrottledFailure } from '../../../workflows/contracts/throttled-failure.ts';
 
 const labels = { stack: 's', run: 'r', rollout: 'r', epoch: 1, purpose: 'agent' as const, expiresAtMs: 1_000 };
 const limits = { cpus: 1, memoryMb: 1, diskMb: 1, pids: 1 };

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { createKubernetesProvider } from '../../../../infra/sandbox/kubernetes/provider.ts';
-import { ThrottledFailure } from '../../../../workflows/contracts/failures.ts';
+import { ThrottledFailure } from '../../../../workflows/contracts/throttled-failure.ts';
 
 describe('a Kubernetes API that takes no more requests', () => {
   let retryAfter: string | undefined;
