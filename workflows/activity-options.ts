@@ -201,11 +201,15 @@ export const timeouts = {
     heartbeatTimeout: '30s',
     retry: retry(200, '1s', '30s'),
   },
-  /** Restoring weights is repeated while the run is idle, and every step publishes anyway, so it must not delay a step. */
+  /**
+   * Restoring weights is repeated while the run is idle, and every step publishes anyway. A step that is ready cancels it and waits
+   * for its answer, because both would use the model.
+   */
   restore: {
-    startToCloseTimeout: '30m',
-    heartbeatTimeout: '30s',
-    retry: retry(3, '1s', '30s'),
+    scheduleToCloseTimeout: '5m',
+    heartbeatTimeout: '15s',
+    retry: retry(3, '1s', '5s'),
+    cancellationType: 'WAIT_CANCELLATION_COMPLETED',
   },
 } as const satisfies Record<string, ActivityOptions>;
 

@@ -1,4 +1,5 @@
 import {
+  ApplicationFailure,
   allHandlersFinished,
   CancellationScope,
   ContinueAsNew,
@@ -11,7 +12,7 @@ import { reconcileAfterMs, reconcileMostMs } from './activity-options.ts';
 import { admissible } from './algorithms/staleness.ts';
 import type { GroupSummary } from './contracts/group.ts';
 import { parseInput } from './contracts/input.ts';
-import { groupDoneSignal, runStatusQuery } from './contracts/messages.ts';
+import { groupDoneSignal, runStatusQuery, type SkippedStep, skipStepUpdate } from './contracts/messages.ts';
 import { type RunInput, type RunRequest, type RunState, type RunStatus, runInput } from './contracts/run.ts';
 import { withinBudget } from './run/budget.ts';
 import { cancelGroups, reconcile, startGroup } from './run/groups.ts';
@@ -67,14 +68,34 @@ export async function trainingRun(request: RunRequest, carried?: RunState): Prom
   return view.status();
 }
 
-function handleMessages({ tally, view }: Run): void {
+function handleMessages(run: Run): void {
+  const { tally, view } = run;
   setHandler(runStatusQuery, () => view.status(), { description: 'steps, groups by fate, rollouts by outcome' });
   const groupDone = (summary: GroupSummary): void => {
     if (summary.runKey === workflowInfo().firstExecutionRunId) tally.arrive(summary, view.cancelling);
   };
   setHandler(groupDoneSignal, groupDone, { description: 'sent by the groups of this run, not by hand' });
   handleBudget(tally, view.show);
+  handleSkip(run);
   handlePause(tally, { what: 'group and no step', changed: view.show, onResume: tally.staleWatch.forget });
+}
+
+function handleSkip({ tally, stepper, view }: Run): void {
+  const skip = (): SkippedStep => {
+    const groups = tally.skipStep();
+    view.show();
+    return { step: tally.step + 1, groups };
+  };
+  setHandler(skipStepUpdate, skip, {
+    description: 'leaves out the step that has failed, and resumes the run',
+    validator() {
+      if (tally.hasFailedStep && !stepper.makesStep) return;
+      throw ApplicationFailure.nonRetryable(
+        `expected a run that is paused because a step has failed, got one ${stepper.makesStep ? 'that makes a step' : 'without a failed step'}; \`temper show\` says what it does`,
+        'InvalidInput',
+      );
+    },
+  });
 }
 
 async function prepare({ input, tally, view }: Run): Promise<void> {
@@ -85,7 +106,7 @@ async function prepare({ input, tally, view }: Run): Promise<void> {
   const warmUp = input.warmUp ?? null;
   const beganMs = Date.now();
   await trainer.prepareTrainer({ run, runKey, pool, seed, tasks, agent: settings.agent, training, warmUp });
-  await trainer.syncWeights({ runKey, pool, version: 0, training });
+  await trainer.syncWeights({ runKey, pool, version: 0, lastUpdate: 0, training });
   tally.addTrainerTime(beganMs);
 }
 
@@ -101,7 +122,7 @@ async function trainUntilDone(run: Run): Promise<void> {
     const seen = signature(run);
     const { groupsStarted } = tally;
     if (tally.pausedBecause === null) {
-      const plan = stepper.running ? null : tally.takeForStep();
+      const plan = stepper.makesStep ? null : tally.takeForStep();
       if (plan !== null) stepper.start(plan);
       pauseIfStale(tally);
     }

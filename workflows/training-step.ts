@@ -6,6 +6,7 @@ import {
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
+import type { RecordStep } from '../activities/interfaces/control.ts';
 import { batches, control, trainer, triggering } from './activities.ts';
 import { staleness } from './algorithms/staleness.ts';
 import { rootMessage } from './contracts/error-message.ts';
@@ -19,16 +20,20 @@ export interface TrainingStepInput {
   readonly step: number;
   /** The number of steps of the whole run. */
   readonly steps: number;
+  /** The last earlier step that made an update; 0 if there is none. */
+  readonly lastUpdate: number;
   /** The numbers of the groups to train on. */
   readonly groups: readonly number[];
   /** Pairs of group number and fate, of groups that ended without being trained since the last step; for the record. */
   readonly dropped: readonly (readonly [number, string])[];
+  /** The failure because of which the step is skipped; null if it is made. */
+  readonly skippedBecause: string | null;
   readonly training: Training;
   /** The pool of the run's engines. */
   readonly pool: string;
 }
 
-/** Makes one optimizer update: gathers and pins the batch, normalises it, updates the policy, and syncs the weights. */
+/** Makes one optimizer update, or skips it: gathers and pins the batch, normalises it, updates the policy, and syncs the weights. */
 export async function trainingStep(input: TrainingStepInput): Promise<StepResult> {
   if (workflowInfo().parent === undefined) {
     throw ApplicationFailure.nonRetryable(
@@ -36,30 +41,38 @@ export async function trainingStep(input: TrainingStepInput): Promise<StepResult
       'InvalidInput',
     );
   }
-  const { run, runKey, step, steps, groups, training, pool } = input;
+  const { run, runKey, step, skippedBecause } = input;
   upsertSearchAttributes([
     { key: searchAttributes.run, value: run },
     { key: searchAttributes.step, value: step },
   ]);
+  const { result, trained, zeroVariance, dropped } = skippedBecause === null ? await make(input) : await skip(input);
+  await control.recordStep({ runKey, result, trained, zeroVariance, dropped });
+  await triggerSchedules(run, runKey, step);
+  show(step, skippedBecause === null ? `done: mean reward ${result.meanReward?.toFixed(3) ?? 'none'}` : 'skipped');
+  return result;
+}
 
+type Made = Omit<RecordStep, 'runKey'>;
+
+async function make(input: TrainingStepInput): Promise<Made> {
+  const { runKey, step, steps, groups, training, pool } = input;
   show(step, 'gatherBatch');
   const gathered = await batches.gatherBatch({ runKey, step, groups, training });
   let metrics: Readonly<Record<string, number>> = {};
+  let { lastUpdate } = input;
   if (gathered.batch !== null) {
     show(step, 'normalise');
-    const { advantages, metrics: batchMetrics } = await batches.normalise({ batch: gathered.batch, training });
+    const { batch } = gathered;
+    const { advantages, metrics: batchMetrics } = await batches.normalise({ batch, training });
     show(step, 'update');
-    const updated = await trainer.update({ runKey, pool, step, steps, batch: gathered.batch, advantages, training });
+    const updated = await trainer.update({ runKey, pool, step, steps, lastUpdate, batch, advantages, training });
     metrics = { ...gathered.metrics, ...batchMetrics, ...updated.metrics };
-    show(step, 'syncWeights');
-    const { maxLogprobGap } = await trainer.syncWeights({ runKey, pool, version: step, training });
-    metrics = { ...metrics, maxLogprobGap };
-  } else {
-    // There is nothing to learn from. The version still advances, so that step and version stay the same number.
-    show(step, 'syncWeights');
-    await trainer.syncWeights({ runKey, pool, version: step, training });
+    lastUpdate = step;
   }
-
+  // If there is nothing to learn from, the version still advances, so that step and version stay the same number.
+  show(step, 'syncWeights');
+  const { maxLogprobGap } = await trainer.syncWeights({ runKey, pool, version: step, lastUpdate, training });
   const counts = zeroCount(fates);
   counts.trained = gathered.trainedGroups.length;
   counts['zero-variance'] = gathered.zeroVarianceGroups.length;
@@ -71,18 +84,33 @@ export async function trainingStep(input: TrainingStepInput): Promise<StepResult
     tokens: gathered.tokens,
     meanReward: gathered.meanReward,
     staleness: gathered.minVersion === null ? 0 : staleness(step, gathered.minVersion),
-    metrics,
+    metrics: gathered.batch === null ? {} : { ...metrics, maxLogprobGap },
+    skippedBecause: null,
   };
-  await control.recordStep({
-    runKey,
+  return {
     result,
     trained: gathered.trainedGroups,
     zeroVariance: gathered.zeroVarianceGroups,
     dropped: input.dropped,
-  });
-  await triggerSchedules(run, runKey, step);
-  show(step, `done: mean reward ${gathered.meanReward?.toFixed(3) ?? 'none'}`);
-  return result;
+  };
+}
+
+/** Leaves the groups of a step untrained. Its version has the weights of the version before. */
+async function skip(input: TrainingStepInput): Promise<Made> {
+  const { runKey, step, groups, lastUpdate, training, pool, skippedBecause } = input;
+  show(step, 'skipUpdate');
+  await trainer.skipUpdate({ runKey, step });
+  show(step, 'syncWeights');
+  await trainer.syncWeights({ runKey, pool, version: step, lastUpdate, training });
+  const counts = zeroCount(fates);
+  counts.skipped = groups.length;
+  const none = { batch: null, rollouts: 0, tokens: 0, meanReward: null, staleness: 0, metrics: {} };
+  return {
+    result: { step, groups: counts, ...none, skippedBecause },
+    trained: [],
+    zeroVariance: [],
+    dropped: [...input.dropped, ...groups.map((index) => [index, 'skipped'] as const)],
+  };
 }
 
 /** Triggers the sweeps that follow this run's steps. A sweep that can't be started does not stop training. */

@@ -6,6 +6,8 @@ export interface TrainerActivities {
   /** Gets or creates the run's model at version 0, after its warm-up. */
   prepareTrainer(input: PrepareTrainer): Promise<{ readonly metrics: Readonly<Record<string, number>> }>;
   update(input: UpdatePolicy): Promise<PolicyUpdate>;
+  /** Forgets the update of a step that failed, so that the weights stay those before it. Fails if the update was made. */
+  skipUpdate(input: SkipUpdate): Promise<void>;
   /** Publishes a version to every engine replica, and proves that each serves it. */
   syncWeights(input: SyncWeights): Promise<{ readonly replicas: number; readonly maxLogprobGap: number }>;
   /** Publishes the version to the replicas that came back without it, and proves it; returns their URLs. */
@@ -38,9 +40,16 @@ export interface UpdatePolicy extends OfPool {
   readonly step: number;
   /** The number of steps of the whole run, on which the learning rate's schedule depends. */
   readonly steps: number;
+  /** The last earlier step that made an update, as the run knows it; 0 if there is none. */
+  readonly lastUpdate: number;
   readonly batch: BlobRef;
   readonly advantages: BlobRef;
   readonly training: Training;
+}
+
+export interface SkipUpdate {
+  readonly runKey: string;
+  readonly step: number;
 }
 
 export interface PolicyUpdate {
@@ -52,5 +61,7 @@ export interface PolicyUpdate {
 export interface SyncWeights extends OfPool {
   readonly runKey: string;
   readonly version: number;
+  /** The last step up to the version that made an update, as the run knows it; 0 if there is none. */
+  readonly lastUpdate: number;
   readonly training: Training;
 }

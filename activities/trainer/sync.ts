@@ -53,9 +53,12 @@ export async function enginesWithout(
 const logUnavailable = ({ url }: Engine, reason: unknown): void =>
   log.warn('an engine does not answer and cannot get its weights yet', { engine: url, error: String(reason) });
 
-async function publishAndProve(context: TrainerContext, { runKey, version, training }: SyncWeights): Promise<number> {
+export async function publishAndProve(
+  context: TrainerContext,
+  { runKey, version, lastUpdate, training }: SyncWeights,
+): Promise<number> {
   const { trainer, engines, journal, signal, publish: method } = context;
-  const modelId = await modelAt(context, version, training);
+  const modelId = await modelAt(context, { step: version, lastUpdate }, training);
   const name = policyName(runKey, version);
   const path = await trainer.saveForSampler(modelId, name, await journal.nextSequence(modelId), signal);
   const keep = await context.pinnedVersions();

@@ -32,6 +32,7 @@ export type TrainerState = z.output<typeof state>;
 export type { JournaledUpdate } from './past-steps.ts';
 
 export interface TrainerJournal {
+  readonly location: string;
   readonly state: TrainerState;
   /** Merges a change; durable before it returns. */
   write(change: Partial<TrainerState>): Promise<void>;
@@ -93,6 +94,7 @@ export async function openJournal(objects: Objects, runKey: string): Promise<Tra
   }
 
   return {
+    location: `${objects.location}/${key}`,
     get state() {
       return current;
     },

@@ -12,8 +12,8 @@ const update = z.strictObject({
   modelId: z.string(),
   forwardSequence: z.number(),
   optimSequence: z.number(),
-  /** The number of datums of each forward_backward; omitted when one takes all. */
-  sizes: z.array(z.number()).optional(),
+  /** The number of datums of each forward_backward. */
+  sizes: z.array(z.number()),
   learningRate: z.number(),
   /** Digest of the batch of this step. */
   batch: z.string(),

@@ -9,6 +9,8 @@
 // 5. The server does a request once per (model, sequence id): for the embedded policy, server/tinker/futures.ts in its kit.
 // 6. A server that restarts loses the model. The journal then forgets it, and the next try loads the last checkpoint into a
 //    new model and replays the recorded data: a step counts once it is in a checkpoint or can be replayed from one.
+// 7. The failure of a request is its result at the server, for ever. It makes the journal forget the model, too, so that the
+//    next try has new sequence ids; and the batch is divided into requests again.
 //
 // The limit: link 5 belongs to the server. A third-party trainer that does not de-duplicate by sequence id adds a gradient or
 // makes a step twice if temper dies after the server's first one and before the metrics are recorded.

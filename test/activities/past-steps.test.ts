@@ -38,6 +38,7 @@ describe("the trainer's journal of a long run", () => {
     modelId: 'model',
     forwardSequence: 1,
     optimSequence: 2,
+    sizes: [1],
     learningRate: 0,
     batch: 'b'.repeat(64),
     metrics: {},
@@ -88,16 +89,16 @@ describe("the trainer's journal of a long run", () => {
   it('loads the checkpoint of any step, also of one long past, with the weights that the model had', async () => {
     const journal = await journalIn('trained');
     const store = createFileStore(join(root, 'store'));
-    const context: ModelContext = { trainer, store, journal, signal };
+    const context: ModelContext = { trainer, store, journal, signal, requestTokens: 1_000 };
     const first = await trainer.createModel({ loraRank: 1, seed: 0 });
     const path = await trainer.save(first, 'v0', await journal.nextSequence(first));
     await journal.write({ prepared: true, checkpoints: { 0: path } });
-    const modelId = await modelAt(context, 0, training);
+    const modelId = await modelAt(context, { step: 0, lastUpdate: 0 }, training);
     for (let step = 1; step <= steps; step += 1) {
       const data = [
         { tokens: [step, 6, 7], targets: [6, 7, 8], weights: [1, 1, 1], logprobs: [0, 0, 0], advantages: [1, 1, 1] },
       ];
-      const sequences = await updateSequences(journal, modelId, undefined);
+      const sequences = await updateSequences(journal, modelId, [1]);
       const learningRate = 1e-3;
       const metrics = await applyUpdate(trainer, { modelId, data, sequences, learningRate, training, signal });
       const { digest } = await store.putJson(data);
@@ -112,7 +113,7 @@ describe("the trainer's journal of a long run", () => {
     const original = await policy.received(modelId);
     await journal.write({ modelId: null });
     for (const step of [100, 50]) {
-      const again = await modelAt(context, step, training);
+      const again = await modelAt(context, { step, lastUpdate: step }, training);
       const loaded = (await policy.received(again)).find(({ kind }) => kind === 'load_weights');
       const made = original.find((one) => one.kind === 'optim_step' && one.step === step);
       assert.ok(made !== undefined);

@@ -128,7 +128,15 @@ describe('the trainer', () => {
     const ahead = await newModel(journal);
     const path = await trainer.save(ahead, 'v0', await journal.nextSequence(ahead));
     const reference = await newModel(journal);
-    const update = { data: '', modelId: ahead, forwardSequence: 1, optimSequence: 2, learningRate: 0, batch: '' };
+    const update = {
+      data: '',
+      modelId: ahead,
+      forwardSequence: 1,
+      optimSequence: 2,
+      sizes: [1],
+      learningRate: 0,
+      batch: '',
+    };
     const updates = { 1: { ...update, metrics: {} } };
     await journal.write({ modelId: ahead, referenceId: reference, step: 1, checkpoints: { 0: path }, updates });
     const context: TrainerContext = {
@@ -144,7 +152,7 @@ describe('the trainer', () => {
       journal,
       signal: never,
     };
-    const back = await modelAt(context, 0, training.parse({}));
+    const back = await modelAt(context, { step: 0, lastUpdate: 0 }, training.parse({}));
     assert.notEqual(back, ahead);
     assert.deepEqual(await Promise.all([ahead, reference, back].map(isLoaded)), [false, true, true]);
   });

@@ -9,7 +9,7 @@ import { startScriptedWorkers } from '../helpers/temporal/scripted-activities.ts
 import { startTestServer } from '../helpers/temporal/temporal.ts';
 
 /** The test waits for the idle minute after which a run restores engine weights. */
-it('restores the weights of the last step on an engine without weights while rollouts wait for it', async (context) => {
+it('restores the weights of the last step on an engine without weights while rollouts wait for it, and delays no step', async (context) => {
   const home = await mkdtemp(join(tmpdir(), 'temper-restore-'));
   context.after(() => rm(home, { recursive: true, force: true }));
   const server = await startTestServer();
@@ -22,7 +22,11 @@ it('restores the weights of the last step on an engine without weights while rol
     agent: async () => {
       if (workers.published.at(-1) === 1) await restored.promise;
     },
-    restore: async (version) => restored.resolve(version),
+    // Another engine hangs while it loads its weights, so that the activity ends by nothing but its cancellation.
+    restore: (version, signal) => {
+      restored.resolve(version);
+      return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+    },
   });
   context.after(() => workers.close());
 

@@ -135,6 +135,7 @@ async function startIdleTrainer(server: TestServer): Promise<{ close(): Promise<
   const activities: Omit<TrainerActivities, 'update'> = {
     prepareTrainer: async () => ({ metrics: {} }),
     syncWeights: async () => ({ replicas: 0, maxLogprobGap: 0 }),
+    skipUpdate: async () => {},
     restoreWeights: async () => ({ restored: [] }),
   };
   const worker = await Worker.create({ connection, namespace: server.namespace, taskQueue: trainerQueue, activities });

@@ -20,7 +20,7 @@ const startedAt = 1_000;
 /** The events of a run, in any order. `pick` chooses among the groups in flight. */
 const event = fc.oneof(
   fc.record({ kind: fc.constant('arrive' as const), pick: fc.nat(), scored: fc.nat({ max: 2 }) }),
-  fc.record({ kind: fc.constantFrom('step' as const, 'fail' as const, 'carry' as const) }),
+  fc.record({ kind: fc.constantFrom('step' as const, 'fail' as const, 'skip' as const, 'carry' as const) }),
 );
 const shape = fc.record({
   groupsPerStep: fc.integer({ min: 1, max: 4 }),
@@ -56,7 +56,15 @@ function createRun(input: RunInput) {
     if (inStep.length === 0) return;
     const step = tally.step + 1;
     const groups = { ...zeroCount(fates), trained: inStep.length };
-    const rest = { batch: null, rollouts: 0, tokens: 0, meanReward: null, staleness: 0, metrics: {} };
+    const rest = {
+      batch: null,
+      rollouts: 0,
+      tokens: 0,
+      meanReward: null,
+      staleness: 0,
+      metrics: {},
+      skippedBecause: null,
+    };
     trained.push(...inStep.map((index) => ({ step, index, admitted: admittedAt.get(index) ?? 0 })));
     tally.finishStep({ step, groups, ...rest } satisfies StepResult);
     inStep = [];
@@ -84,9 +92,28 @@ function createRun(input: RunInput) {
     fail(): void {
       // A step that fails is repeated with the same groups.
       const before = inStep;
+      if (before.length > 0) tally.failStep('out of memory', 'paused');
       inStep = [];
       next();
       if (before.length > 0) assert.deepEqual(inStep, before);
+    },
+    skip(): void {
+      if (inStep.length === 0) return;
+      const { groups, lastUpdate } = tally;
+      const skipped = groups.skipped + inStep.length;
+      tally.failStep('out of memory', 'paused');
+      assert.ok(tally.hasFailedStep);
+      assert.equal(tally.skipStep(), inStep.length);
+      assert.equal(tally.pausedBecause, null);
+      const step = tally.step + 1;
+      assert.partialDeepStrictEqual(tally.takeForStep(), { groups: inStep, failure: 'out of memory', isSkipped: true });
+      const counts = { ...zeroCount(fates), skipped: inStep.length };
+      const rest = { batch: null, rollouts: 0, tokens: 0, meanReward: null, staleness: 0, metrics: {} };
+      tally.finishStep({ step, groups: counts, ...rest, skippedBecause: 'out of memory' });
+      assert.deepEqual([tally.groups.skipped, tally.step, tally.policyVersion], [skipped, step, step]);
+      assert.deepEqual([tally.skippedSteps.at(-1), tally.lastUpdate], [step, lastUpdate]);
+      inStep = [];
+      next();
     },
     carry(): void {
       tally = createRunTally(input, JSON.parse(JSON.stringify(tally.state())), startedAt + 1);
@@ -241,6 +268,7 @@ describe('groups that are too stale to train on', () => {
       meanReward: null,
       staleness: 0,
       metrics: {},
+      skippedBecause: null,
     });
     assert.equal(untilReason(tally), 2);
   });

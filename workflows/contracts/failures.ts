@@ -234,8 +234,16 @@ export const failureKinds = {
   TrainerRefused: {
     outcome: 'infra',
     retryable: false,
-    description: 'The trainer refused a request.',
-    remedy: 'Read its answer in the message.',
+    description:
+      'The trainer refused a request or failed at it, for example because it ran out of memory, or reported a loss or a norm that is not finite.',
+    remedy:
+      'Read its answer in the message, and correct the cause; see `TEMPER_TRAINER_REQUEST_TOKENS`. Then run `temper resume`, or `temper resume --skip-step` for a batch that can never be applied.',
+  },
+  JournalMismatch: {
+    outcome: 'infra',
+    retryable: false,
+    description: "The trainer's journal of a run does not end at the step at which the run is.",
+    remedy: "Restore the store and Temporal's database from the same time; nothing was trained meanwhile.",
   },
   TrainerLostModel: {
     outcome: 'infra',

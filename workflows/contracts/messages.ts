@@ -19,6 +19,15 @@ export const resumeSignal = defineSignal<[onlyIfPausedBecause?: string]>('resume
 /** Changes limits of the budget of a run or a sweep, and returns the new budget. */
 export const setBudgetUpdate = defineUpdate<Budget, [BudgetChange]>('setBudget');
 
+/** Skips the step of a run that failed, and resumes the run. Refused unless a step has failed. */
+export const skipStepUpdate = defineUpdate<SkippedStep>('skipStep');
+
+/** A step that is skipped, with the number of its groups. */
+export interface SkippedStep {
+  readonly step: number;
+  readonly groups: number;
+}
+
 /** The report of a group to its run: every rollout of the group has its outcome. */
 export const groupDoneSignal = defineSignal<[GroupSummary]>('groupDone');
 

@@ -142,6 +142,8 @@ export interface StepResult {
   /** The largest staleness of a group in the batch, in steps. */
   readonly staleness: number;
   readonly metrics: Readonly<Record<string, number>>;
+  /** The failure because of which the step was skipped by hand; null for a step that was made. */
+  readonly skippedBecause: string | null;
 }
 
 /** The state of a run: the answer of the query `status`, and the result of the run. */
@@ -155,6 +157,8 @@ export interface RunStatus {
   readonly step: number;
   readonly steps: number;
   readonly policyVersion: number;
+  /** The steps that were skipped by hand. Their versions have the weights of the version before. */
+  readonly skippedSteps: readonly number[];
   /** Groups by fate; the sum is `groupsStarted`. */
   readonly groups: Count<Fate>;
   /** Rollouts by outcome. With those in flight the sum is `rolloutsStarted`. */
@@ -178,6 +182,9 @@ export interface StepPlan {
   readonly groups: readonly number[];
   /** Groups that ended without being trained since the last step, with their fates; for this step's record. */
   readonly dropped: readonly (readonly [number, Fate])[];
+  /** The last failure of the step; null if it has not failed. */
+  readonly failure: string | null;
+  readonly isSkipped: boolean;
 }
 
 /** Groups that were too stale to train on since the last step or resume. */
@@ -194,6 +201,9 @@ export interface RunState {
   readonly groupsStarted: number;
   readonly step: number;
   readonly policyVersion: number;
+  /** The last step that made an update; 0 if none did. */
+  readonly lastUpdate: number;
+  readonly skippedSteps: readonly number[];
   /** Pairs of group number and policy version at admission. */
   readonly inFlight: readonly (readonly [number, number])[];
   /** Pairs of group number and smallest policy version. */

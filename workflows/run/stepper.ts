@@ -1,6 +1,6 @@
 import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
-import { CancellationScope, condition, executeChild, log, workflowInfo } from '@temporalio/workflow';
-import { restoring } from '../activities.ts';
+import { CancellationScope, condition, executeChild, isCancellation, log, workflowInfo } from '@temporalio/workflow';
+import { restoring as restoringActivities } from '../activities.ts';
 import { rootMessage } from '../contracts/error-message.ts';
 import { stepId } from '../contracts/ids.ts';
 import type { RunInput, StepPlan } from '../contracts/run.ts';
@@ -15,7 +15,10 @@ import type { RunTally } from './tally.ts';
  * repeated with the same groups after the resume.
  */
 export interface Stepper {
+  /** Whether the trainer works for the run. */
   readonly running: boolean;
+  readonly makesStep: boolean;
+  /** Starts a step. Weights that are being restored are given up for it, because the step publishes its own. */
   start(plan: StepPlan): void;
   /** Publishes the last step's weights to engines that restarted with their first weights, so that rollouts need not wait. */
   restoreWeights(): void;
@@ -24,18 +27,21 @@ export interface Stepper {
 }
 
 export function createStepper(input: RunInput, tally: RunTally): Stepper {
-  let running = false;
+  let makesStep = false;
   let currentStep: string | null = null;
+  let restoring: CancellationScope | null = null;
 
   async function run(plan: StepPlan): Promise<void> {
     try {
+      restoring?.cancel();
+      await CancellationScope.nonCancellable(() => condition(() => restoring === null));
       if (!(await isDone(plan))) return;
       // This only saves work: a stale group that continues is dropped when it ends.
       await stopStaleGroups(input, tally).catch((error) =>
         log.warn('stale groups could not be stopped and run to their end', { error: rootMessage(error) }),
       );
     } finally {
-      running = false;
+      makesStep = false;
     }
   }
 
@@ -44,9 +50,11 @@ export function createStepper(input: RunInput, tally: RunTally): Stepper {
     const step = tally.step + 1;
     currentStep = stepId(workflowId, firstExecutionRunId, step);
     const beganMs = Date.now();
-    const result = await executeStep(input, step, plan).catch((error) => {
+    const result = await executeStep(input, { step, lastUpdate: tally.lastUpdate, plan }).catch((error) => {
       // The run itself handles a cancel.
-      if (!CancellationScope.current().consideredCancelled) tally.pausedBecause = whyFailed(step, error);
+      if (!CancellationScope.current().consideredCancelled) {
+        tally.failStep(rootMessage(error), whyFailed(step, plan, error));
+      }
       return null;
     });
     currentStep = null;
@@ -55,57 +63,67 @@ export function createStepper(input: RunInput, tally: RunTally): Stepper {
     return result !== null;
   }
 
-  async function restore(): Promise<void> {
+  async function restore(scope: CancellationScope): Promise<void> {
     const { firstExecutionRunId: runKey } = workflowInfo();
+    const { policyVersion: version, lastUpdate } = tally;
+    const { pool, training } = input;
     try {
-      await restoring.restoreWeights({
-        runKey,
-        pool: input.pool,
-        version: tally.policyVersion,
-        training: input.training,
-      });
+      await scope.run(() => restoringActivities.restoreWeights({ runKey, pool, version, lastUpdate, training }));
     } catch (error) {
       // The next step publishes to every engine, and reports what is wrong with one.
-      log.warn('weights could not be restored before the next step', { error: rootMessage(error) });
+      if (!isCancellation(error))
+        log.warn('weights could not be restored before the next step', { error: rootMessage(error) });
     } finally {
-      running = false;
+      restoring = null;
     }
   }
 
   return {
     get running() {
-      return running;
+      return makesStep || restoring !== null;
+    },
+    get makesStep() {
+      return makesStep;
     },
     start(plan) {
-      running = true;
+      makesStep = true;
       void run(plan);
     },
     restoreWeights() {
-      running = true;
-      void restore();
+      restoring = new CancellationScope();
+      void restore(restoring);
     },
     async untilCancelled() {
       await cancelUntilEnded(() => (currentStep === null ? [] : [currentStep]));
-      await condition(() => !running);
+      await condition(() => !makesStep && restoring === null);
     },
   };
 }
 
-function whyFailed(step: number, error: unknown): string {
+function whyFailed(step: number, { isSkipped }: StepPlan, error: unknown): string {
   if (error instanceof WorkflowExecutionAlreadyStartedError)
     return (
       `step ${step} exists already: the run was reset to before the end of that step, and no step is made twice; ` +
       'reset the run to a later event, or cancel it and start another'
     );
-  return `step ${step} failed: ${rootMessage(error)}; fix the cause, then resume`;
+  if (isSkipped) return `step ${step} could not be skipped: ${rootMessage(error)}; skip it again, or resume to make it`;
+  return `step ${step} failed: ${rootMessage(error)}; fix the cause, then resume, or leave the step out with --skip-step`;
 }
 
-async function executeStep(input: RunInput, step: number, { groups, dropped }: StepPlan) {
+interface StepToExecute {
+  readonly step: number;
+  readonly lastUpdate: number;
+  readonly plan: StepPlan;
+}
+
+async function executeStep(input: RunInput, { step, lastUpdate, plan }: StepToExecute) {
+  const { groups, dropped, failure, isSkipped } = plan;
+  const skippedBecause = isSkipped ? failure : null;
   const { workflowId: run, firstExecutionRunId: runKey } = workflowInfo();
   const { training, pool } = input;
   return executeChild<typeof trainingStep>('trainingStep', {
     workflowId: stepId(run, runKey, step),
-    args: [{ run, runKey, step, steps: input.steps, groups, dropped, training, pool }],
+    args: [{ run, runKey, step, steps: input.steps, lastUpdate, groups, dropped, skippedBecause, training, pool }],
     // A step that failed may be repeated under its name; one that succeeded is never repeated.
     workflowIdReusePolicy: 'ALLOW_DUPLICATE_FAILED_ONLY',
     cancellationType: 'WAIT_CANCELLATION_COMPLETED',

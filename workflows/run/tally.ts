@@ -25,6 +25,9 @@ export interface RunTally extends Pausable {
   /** The number of finished steps. */
   readonly step: number;
   readonly policyVersion: number;
+  /** The last step that made an update; 0 if none did. */
+  readonly lastUpdate: number;
+  readonly skippedSteps: readonly number[];
   /** The number of groups that ended without a report since the last reconciliation. */
   missing: number;
   /** The groups in flight, by number, with the policy version at admission. */
@@ -55,6 +58,12 @@ export interface RunTally extends Pausable {
    * same groups are returned again. Returns null when there are not enough.
    */
   takeForStep(): StepPlan | null;
+  /** Notes that the step in progress has failed, and pauses the run for a reason. */
+  failStep(failure: string, pausedBecause: string): void;
+  /** Whether a step has failed since the last resume. */
+  readonly hasFailedStep: boolean;
+  /** Lets the step that has failed be skipped, and resumes the run. Returns the number of its groups. */
+  skipStep(): number;
   finishStep(result: StepResult): void;
   /** Drops the ready groups, which no step will take. */
   dropReady(fate: Fate): void;
@@ -72,6 +81,8 @@ class Tally implements RunTally {
   groupsStarted: number;
   step: number;
   policyVersion: number;
+  lastUpdate: number;
+  readonly skippedSteps: number[];
   pausedBecause: string | null;
   missing = 0;
   readonly inFlight: Map<number, number>;
@@ -97,6 +108,8 @@ class Tally implements RunTally {
     this.groupsStarted = state?.groupsStarted ?? 0;
     this.step = state?.step ?? 0;
     this.policyVersion = state?.policyVersion ?? 0;
+    this.lastUpdate = state?.lastUpdate ?? 0;
+    this.skippedSteps = [...(state?.skippedSteps ?? [])];
     this.pausedBecause = state?.pausedBecause ?? null;
     this.inFlight = new Map(state?.inFlight);
     this.ready = new Map(state?.ready);
@@ -168,15 +181,36 @@ class Tally implements RunTally {
     if (this.ready.size < groupsPerStep) return null;
     const groups = [...this.ready.keys()].sort((a, b) => a - b).slice(0, groupsPerStep);
     for (const index of groups) this.ready.delete(index);
-    this.#plan = { groups, dropped: this.#dropped };
+    this.#plan = { groups, dropped: this.#dropped, failure: null, isSkipped: false };
     this.#dropped = [];
     return this.#plan;
+  }
+
+  failStep(failure: string, pausedBecause: string): void {
+    const plan = this.#plan;
+    // A step that could not be skipped is made again, unless it is skipped once more.
+    if (plan !== null) this.#plan = { ...plan, failure: plan.isSkipped ? plan.failure : failure, isSkipped: false };
+    this.pausedBecause = pausedBecause;
+  }
+
+  get hasFailedStep(): boolean {
+    return this.pausedBecause !== null && this.#plan !== null && this.#plan.failure !== null;
+  }
+
+  skipStep(): number {
+    if (this.#plan !== null) this.#plan = { ...this.#plan, isSkipped: true };
+    this.pausedBecause = null;
+    this.watch.forget();
+    this.staleWatch.forget();
+    return this.inStep;
   }
 
   finishStep(result: StepResult): void {
     this.#plan = null;
     this.step = result.step;
     this.policyVersion = result.step;
+    if (result.batch !== null) this.lastUpdate = result.step;
+    if (result.skippedBecause !== null) this.skippedSteps.push(result.step);
     for (const fate of fates) this.groups[fate] += result.groups[fate];
     if (result.meanReward !== null) this.recentRewards.push(result.meanReward);
     this.recentRewards.splice(0, Math.max(0, this.recentRewards.length - rewardsKept));
@@ -209,6 +243,8 @@ class Tally implements RunTally {
       groupsStarted: this.groupsStarted,
       step: this.step,
       policyVersion: this.policyVersion,
+      lastUpdate: this.lastUpdate,
+      skippedSteps: this.skippedSteps,
       inFlight: [...this.inFlight],
       ready: [...this.ready],
       groups: this.groups,

@@ -59,6 +59,7 @@ export function createRunView(input: RunInput, tally: RunTally): RunView {
         step: tally.step,
         steps: input.steps,
         policyVersion: tally.policyVersion,
+        skippedSteps: tally.skippedSteps,
         groups: { ...tally.groups, 'in-flight': tally.groupsStarted - settled },
         rollouts: tally.rollouts,
         flags: tally.flags,
@@ -89,6 +90,7 @@ function details(status: RunStatus): string {
     `- mean reward, step by step: ${rewardText(status.recentRewards)}`,
     `- groups: ${counts(status.groups)}`,
     `- rollouts: ${counts(status.rollouts)}`,
+    ...(status.skippedSteps.length === 0 ? [] : [`- skipped steps: ${status.skippedSteps.join(', ')}`]),
     ...(flagged === null ? [] : [`- flagged: ${flagged}`]),
   ].join('\n');
 }

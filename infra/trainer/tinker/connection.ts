@@ -14,10 +14,15 @@ export const trainerTimeouts = {
   resultMs: 1_800_000,
   /** Pause between polls of a server that answers at once. */
   pollPauseMs: 250,
+  /** Pause before a result is asked for again that was answered by a 500. */
+  failurePauseMs: 1_000,
 } as const;
 
 /** The number of times that a request is submitted again after the server has lost its future. */
 const resubmissions = 1;
+
+/** The number of times that a result is asked for again after a 500: a server that could not answer recovers, a failure stays. */
+const failurePolls = 3;
 
 export interface Submission {
   readonly path: string;
@@ -71,6 +76,7 @@ export function createTrainerConnection(url: string, apiKey: string): TrainerCon
     const deadline = performance.now() + trainerTimeouts.resultMs;
     let requestId = first;
     let left = resubmissions;
+    let failures = 0;
     while (performance.now() < deadline) {
       const polled = { path: '/api/v1/retrieve_future', json: { request_id: requestId } };
       const reply = await orTimeout(call('POST', polled, trainerTimeouts.pollMs, signal));
@@ -80,7 +86,11 @@ export function createTrainerConnection(url: string, apiKey: string): TrainerCon
         left -= 1;
         requestId = await submit(submission, signal);
       } else if (isPending(reply)) {
+        failures = 0;
         await sleep(trainerTimeouts.pollPauseMs, undefined, signal === undefined ? {} : { signal });
+      } else if (reply.status === 500 && failures < failurePolls) {
+        failures += 1;
+        await sleep(trainerTimeouts.failurePauseMs, undefined, signal === undefined ? {} : { signal });
       } else {
         return finished(reply, submission.path);
       }
@@ -109,20 +119,25 @@ export function createTrainerConnection(url: string, apiKey: string): TrainerCon
 export function parseReply<T>(schema: z.ZodType<T>, reply: HttpReply, what: string): T {
   const parsed = schema.safeParse(jsonOf(reply));
   if (parsed.success) return parsed.data;
-  throw refused(
-    `${what}: unreadable reply: ${parsed.error.issues.map((i) => `${i.path.join('.')}: ${i.message}`).join('; ')}`,
-  );
+  const issues = parsed.error.issues.map((i) => `${i.path.join('.')}: ${i.message}`).join('; ');
+  throw refused(`${what}: unreadable reply ${explanationOf(reply)}: ${issues}`);
 }
 
 /** Turns a status other than 200 into a failure. */
 export function failureOf(reply: HttpReply, what: string): TemperFailure {
-  const explanation = explanationOf(reply);
-  const message = `trainer ${what}: expected 200, got ${reply.status}: ${explanation}`;
-  if (/model.*(not loaded|not found)/i.test(explanation)) {
-    const advice = 'create a model and load the last checkpoint';
-    return new TemperFailure('TrainerLostModel', `${message}; ${advice}`);
-  }
-  return isTransient(reply) ? unavailable(message) : refused(message);
+  const message = `trainer ${what}: expected 200, got ${reply.status}: ${explanationOf(reply)}`;
+  return lostModel(reply, message) ?? (isTransient(reply) ? unavailable(message) : refused(message));
+}
+
+/** The failure of a request that the server accepted. It keeps the failure as the request's result, so that the same request fails again. */
+function settledFailure(reply: HttpReply, what: string): TemperFailure {
+  const message = `trainer ${what} failed: ${explanationOf(reply)}`;
+  return lostModel(reply, message) ?? refused(message);
+}
+
+function lostModel(reply: HttpReply, message: string): TemperFailure | null {
+  if (!/model.*(not loaded|not found)/i.test(explanationOf(reply))) return null;
+  return new TemperFailure('TrainerLostModel', `${message}; create a model and load the last checkpoint`);
 }
 
 /** Whether the same request may succeed later. */
@@ -146,12 +161,15 @@ export function isProtobuf(reply: HttpReply): boolean {
   return reply.contentType.startsWith(protobufType);
 }
 
+/** Returns the result of a request, or throws why there is none. */
 function finished(reply: HttpReply, what: string): HttpReply {
+  // A proxy that does not reach its server answers with other statuses than 500.
+  if (reply.status === 500 || reply.status === 400) throw settledFailure(reply, what);
   if (reply.status !== 200) throw failureOf(reply, what);
   if (isProtobuf(reply)) return reply;
   const body = jsonOf(reply);
   // Some servers answer a failed request with a 200.
-  if (isRecord(body) && failedFuture.safeParse(body).success) throw failureOf({ ...reply, status: 400 }, what);
+  if (isRecord(body) && failedFuture.safeParse(body).success) throw settledFailure(reply, what);
   return reply;
 }
 

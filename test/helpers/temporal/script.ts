@@ -22,6 +22,8 @@ export interface Script {
   summarise?(): Promise<void>;
   /** Rejects when the update can't be made. */
   update?(): Promise<void>;
+  /** Rejects when the step can't be skipped. */
+  skip?(step: number): Promise<void>;
   /** Rejects when the sandbox can't be created. */
   provision?(workflowId: string): Promise<void>;
   /** The kind of the sandboxes. Default: `local`. */
@@ -51,7 +53,7 @@ export interface Script {
   /** Resolves when the tests of this workflow's rollout have ended. */
   evaluate?(workflowId: string): Promise<void>;
   /** Resolves when the engines have this version again. */
-  restore?(version: number): Promise<void>;
+  restore?(version: number, signal: AbortSignal): Promise<void>;
   /** Whether images come from a registry. */
   pulled?: boolean;
   /** The rule that the agent declares. Default: none. */

@@ -211,15 +211,17 @@ export async function startScriptedWorkers(
       await script.update?.();
       return { name: `v${step}`, metrics: {} };
     },
+    skipUpdate: async ({ step }) => script.skip?.(step),
     syncWeights: async ({ version }) => {
       if (version === 0) published.length = 0;
       published.push(version);
       return { replicas: 1, maxLogprobGap: 0 };
     },
-    restoreWeights: async ({ version }) => {
-      await script.restore?.(version);
-      return { restored: [] };
-    },
+    restoreWeights: ({ version }) =>
+      atBoundary(async (signal) => {
+        await script.restore?.(version, signal);
+        return { restored: [] };
+      }),
   };
 
   const connection = await NativeConnection.connect({ address: server.address });

@@ -110,6 +110,8 @@ describe('the commands on a run', () => {
     assert.equal((await temper.run('pause', 'third', '--reason', 'new engine')).code, 0);
     await until(async () => (await phaseOf('third')) === 'paused');
     assert.match((await temper.run('show', 'third')).stdout, /new engine/);
+    const refused = await temper.run('resume', 'third', '--skip-step');
+    assert.deepEqual([refused.code, /without a failed step/.test(refused.stderr)], [1, true], refused.stderr);
     const resumed = await temper.run('resume', 'third', '--json');
     assert.deepEqual(JSON.parse(resumed.stdout), { id: 'third', kind: 'trainingRun', paused: false }, resumed.stderr);
     await until(async () => (await phaseOf('third')) !== 'paused');
@@ -118,6 +120,23 @@ describe('the commands on a run', () => {
     await until(
       async () => (await count('WorkflowType IN ("group", "rollout") AND ExecutionStatus = "Running"')) === 0,
     );
+  });
+
+  it('resume leaves out a step that failed with --skip-step, and show and report say so', async () => {
+    const update = async (): Promise<void> => {
+      throw ApplicationFailure.nonRetryable('out of memory', 'TrainerRefused');
+    };
+    stack.script = { reward: half, update };
+    assert.equal((await temper.run('train', ...size, '--steps', '1', '--id', 'poisoned', '--detach')).code, 0);
+    await until(async () => (await phaseOf('poisoned')) === 'paused');
+    const resumed = await temper.run('resume', 'poisoned', '--skip-step');
+    assert.match(resumed.stdout, /^resumed poisoned; temper will skip step 1 with its \d+ groups?/, resumed.stderr);
+    await until(async () => (await phaseOf('poisoned')) === 'done');
+    const { stdout } = await temper.run('show', 'poisoned');
+    assert.match(stdout, /skipped steps: 1\n/);
+    assert.match(stdout, /step 1\/1 .* \d skipped/);
+    const reported = await temper.run('report', 'poisoned', '--json', '--out', join(stack.home, 'poisoned.html'));
+    assert.ok(JSON.parse(reported.stdout).fates.skipped > 0, reported.stdout + reported.stderr);
   });
 
   it('budget shows what a run has used, and raises the limit that paused it', async () => {

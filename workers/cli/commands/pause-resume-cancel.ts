@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
-import { pauseSignal, resumeSignal } from '../../../workflows/contracts/messages.ts';
+import { pauseSignal, resumeSignal, type SkippedStep, skipStepUpdate } from '../../../workflows/contracts/messages.ts';
 import type { FoundWorkflow, WorkflowKind } from '../follow/find-workflow.ts';
 import { onOpenWorkflow } from '../follow/open-workflow.ts';
 import { type JsonOption, stackCommand } from '../stack/command.ts';
 import { Unsuccessful } from '../text/errors.ts';
-import { note, print, printJson } from '../text/output.ts';
+import { counted, note, print, printJson } from '../text/output.ts';
 
 /** Kinds of workflow that these commands work on; a training step ends too soon to be worth a pause. */
 const kinds: readonly WorkflowKind[] = ['trainingRun', 'evaluationSweep', 'regrade', 'group', 'rollout'];
@@ -34,15 +34,23 @@ export function pauseCommand(): Command {
 export function resumeCommand(): Command {
   return stackCommand('resume', 'Resumes a paused run, sweep, regrade or rollout.', 'temper resume my-run')
     .argument('<id>', idHelp)
+    .option('--skip-step', 'leave out the step of a run that has failed: its groups are not trained on')
     .option('--json', jsonHelp)
-    .action((id: string, options: JsonOption) =>
-      onOpenWorkflow(options, id, kinds, async ({ handle, kind }) => {
-        await handle.signal(resumeSignal);
-        if (options.json) printJson({ id, kind, paused: false });
-        else print(`resumed ${id}`);
+    .action((id: string, options: ResumeOptions) =>
+      onOpenWorkflow(options, id, options.skipStep ? ['trainingRun'] : kinds, async ({ handle, kind }) => {
+        const skipped = options.skipStep ? await handle.executeUpdate(skipStepUpdate) : null;
+        if (skipped === null) await handle.signal(resumeSignal);
+        if (options.json) printJson({ id, kind, paused: false, ...(skipped !== null && { skipped }) });
+        else print(`resumed ${id}${skipped === null ? '' : `; temper will skip step ${skippedText(skipped)}`}`);
       }),
     );
 }
+
+interface ResumeOptions extends JsonOption {
+  readonly skipStep?: true;
+}
+
+const skippedText = ({ step, groups }: SkippedStep): string => `${step} with its ${counted(groups, 'group')}`;
 
 export function cancelCommand(): Command {
   return stackCommand(

@@ -53,6 +53,7 @@ function statusText(status: RunStatus): string {
     ...(status.pausedBecause === null ? [] : [`paused: ${status.pausedBecause}`]),
     `groups: ${counts(status.groups)} (${status.groupsStarted} started)`,
     `rollouts: ${counts(status.rollouts)} (${status.rolloutsStarted} started)`,
+    ...(status.skippedSteps.length === 0 ? [] : [`skipped steps: ${status.skippedSteps.join(', ')}`]),
     ...(flagged === null ? [] : [`flagged: ${flagged}`]),
     ...(status.inFlight.length === 0 ? [] : [`in flight: group ${status.inFlight.join(', ')}`]),
     ...(Object.keys(status.budget.limits).length === 0 ? [] : ['', budgetText(status.budget)]),
