@@ -2,6 +2,7 @@ import type { Agent } from '../../infra/agents/agent.ts';
 import { awaitHealthy } from '../../infra/grading/workspace/health-check.ts';
 import type { HarborTask } from '../../infra/harbor/harbor-task.ts';
 import { FileRefused, wasEndedInside } from '../../infra/sandbox/failure.ts';
+import { inImage } from '../../infra/sandbox/image-environment.ts';
 import { readLog, withoutSecrets } from '../../infra/sandbox/process-log.ts';
 import type { ProcessStatus, PutFiles, Sandbox } from '../../infra/sandbox/sandbox.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
@@ -69,9 +70,9 @@ async function setUp(
     ...(spec.needsSolution && step !== 1 ? [{ tree: solution, at: '/solution', owner: 'agent' } as const] : []),
   ];
   const key = `step-${step}`;
-  const argv = begin.workdir.has('setup.sh') ? (['bash', `${workdir}/setup.sh`] as const) : (['true'] as const);
+  const command = inImage(begin.workdir.has('setup.sh') ? ['bash', `${workdir}/setup.sh`] : ['true']);
   // The start also writes the files, and a repeated start does neither, so that no later work is undone.
-  await sandbox.start({ key, account: 'agent', cwd: workdir, argv: [...argv], env: commandEnv, files: placed }, signal);
+  await sandbox.start({ key, account: 'agent', cwd: workdir, ...command, env: commandEnv, files: placed }, signal);
   const status = await sandbox.wait(key, { timeoutMs: limitMs }, signal);
   if (status.state === 'unknown' || status.state === 'absent') {
     throw new TemperFailure('AgentStateUnknown', `whether the set-up of ${key} ran in ${sandbox.name} is unknown`);

@@ -1,5 +1,6 @@
 import type { HarborTask } from '../../infra/harbor/harbor-task.ts';
 import { uncollected } from '../../infra/harbor/task-steps.ts';
+import { inImage } from '../../infra/sandbox/image-environment.ts';
 import type { ProcessStatus, Sandbox } from '../../infra/sandbox/sandbox.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import { agentKeyOf } from './host.ts';
@@ -24,8 +25,8 @@ export async function collect(
   const failures: string[] = [];
   for (const [index, { command, timeoutSec }] of files.collect.entries()) {
     const key = `${agentKeyOf(task.step)}-collect-${index + 1}`;
-    const argv = ['sh', '-c', command] as const;
-    await sandbox.start({ key, account: 'agent', cwd: task.workdir, argv: [...argv], env }, signal);
+    const started = inImage(['sh', '-c', command]);
+    await sandbox.start({ key, account: 'agent', cwd: task.workdir, ...started, env }, signal);
     const status = await sandbox.wait(key, { timeoutMs: timeoutSec * 1000 }, signal);
     if (status.state === 'running') await sandbox.kill(key);
     const failure = failureOf(status);

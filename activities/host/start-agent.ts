@@ -4,6 +4,7 @@ import { networkVariablesFor } from '../../infra/agents/network-variables.ts';
 import { channelVariable, holdVariable } from '../../infra/agents/relay/protocol.ts';
 import { throughEgress } from '../../infra/agents/relay.ts';
 import { blamingBrokenPrograms } from '../../infra/sandbox/broken-programs.ts';
+import { byImage } from '../../infra/sandbox/image-environment.ts';
 import { loopbackPorts } from '../../infra/sandbox/loopback-ports.ts';
 import type { StartRequest } from '../../infra/sandbox/sandbox.ts';
 import { homeOf } from '../../infra/sandbox/shell/accounts.ts';
@@ -51,7 +52,7 @@ export async function startAgent(host: Host, input: StartAgent & Pick<AgentSandb
     key,
     account: 'agent',
     cwd: task.workdir,
-    argv: [program, ...args],
+    ...byImage([program, ...args]),
     env: {
       ...taskEnv,
       ...(path !== null && { PATH: path }),

@@ -1,4 +1,5 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { byImage } from '../sandbox/image-environment.ts';
 import type { Sandbox, SandboxProvider } from '../sandbox/sandbox.ts';
 import type { AgentSpec } from './agent.ts';
 
@@ -56,7 +57,7 @@ function needsOf({ name, loader, programs = [] }: AgentSpec): readonly Need[] {
 
 async function succeeds(sandbox: Sandbox, argv: Need['argv'], signal: AbortSignal): Promise<boolean> {
   const { exitCode, timedOut } = await sandbox.exec(
-    { account: 'agent', cwd: '/', env: {}, argv, timeoutMs: 60_000, maxOutputBytes: 1024 },
+    { account: 'agent', cwd: '/', env: {}, ...byImage(argv), timeoutMs: 60_000, maxOutputBytes: 1024 },
     signal,
   );
   if (timedOut) {

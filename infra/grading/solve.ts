@@ -1,3 +1,4 @@
+import { inImage } from '../sandbox/image-environment.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import type { GradedTask } from './task.ts';
 
@@ -16,7 +17,7 @@ export async function solve(
     {
       account: 'agent',
       cwd: workdir,
-      argv: ['bash', '/solution/solve.sh'],
+      ...inImage(['bash', '/solution/solve.sh']),
       env: { ...env, ...solutionEnv, ...(path !== null && { PATH: path }) },
       timeoutMs: solutionMs,
       maxOutputBytes: 4096,

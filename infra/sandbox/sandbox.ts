@@ -108,6 +108,11 @@ export interface Command {
   readonly cwd?: string;
   /** The whole environment, apart from PATH, HOME and LANG. Never visible in an argv. */
   readonly env: Readonly<Record<string, string>>;
+  /**
+   * Set for a command that enters the image's environment, by `byImage`, `inImage` or `enterImage`. By default it has temper's own:
+   * its programs are found where no agent can put one, and it gets no variable of the image.
+   */
+  readonly entersImage?: true | undefined;
   readonly account: Account;
 }
 

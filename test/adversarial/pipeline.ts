@@ -18,6 +18,7 @@ import { prepareWorkspace } from '../../infra/grading/workspace/prepare-workspac
 import type { HarborTask } from '../../infra/harbor/harbor-task.ts';
 import { createHelperSpawner } from '../../infra/process/spawner/through-helper.ts';
 import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
+import { byImage } from '../../infra/sandbox/image-environment.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import { prepareImage } from '../../infra/sandbox/prepare-image.ts';
 import type { Sandbox, SandboxKind, SandboxProvider, SandboxPurpose } from '../../infra/sandbox/sandbox.ts';
@@ -87,7 +88,12 @@ const providers: Readonly<Partial<Record<SandboxKind, OpenProvider>>> = {
 
 export type OpenProvider = (stack: string, home: string) => SandboxProvider;
 
-export async function createPipeline(kind: SandboxKind, open = providers[kind]): Promise<Pipeline> {
+/** `atEnd` sees each sandbox that the pipeline made, before that is removed. */
+export async function createPipeline(
+  kind: SandboxKind,
+  open = providers[kind],
+  atEnd: (sandbox: Sandbox) => Promise<void> = async () => undefined,
+): Promise<Pipeline> {
   const stack = `adversarial-${process.pid}`;
   const home = await mkdtemp(join(tmpdir(), 'temper-adversarial-'));
   const provider = open?.(stack, home) ?? assert.fail(`give the sandboxes of kind ${kind}`);
@@ -111,7 +117,10 @@ export async function createPipeline(kind: SandboxKind, open = providers[kind]):
     const spec = { name, image, labels, ...size, workdir: description.workdir, mounts };
     const root = description.user === 'root' ? { root: true as const } : {};
     try {
-      return await work(await provider.ensure({ ...spec, ...root }, signal));
+      const sandbox = await provider.ensure({ ...spec, ...root }, signal);
+      const result = await work(sandbox);
+      await atEnd(sandbox);
+      return result;
     } finally {
       await provider.remove(name);
     }
@@ -129,9 +138,9 @@ export async function createPipeline(kind: SandboxKind, open = providers[kind]):
       const { baseCommit } = await prepareWorkspace(sandbox, task, { workdir, keep: true }, signal);
       if (task.gradedIn === 'snapshot') await sandbox.changes?.note(signal);
       await sandbox.putFiles({ tree: treeOf(agent.files ?? {}), at: workdir, owner: 'agent' }, signal);
-      const argv = ['bash', '-c', agent.script ?? 'true'] as const;
+      const command = byImage(['bash', '-c', agent.script ?? 'true']);
       const env = path === null ? {} : { PATH: path };
-      await sandbox.start({ key: 'agent', account: 'agent', cwd: workdir, argv, env }, signal);
+      await sandbox.start({ key: 'agent', account: 'agent', cwd: workdir, ...command, env }, signal);
       const end = async ({ failedBefore }: StageTry): Promise<Diff> => {
         const { state } = await sandbox.wait('agent', { timeoutMs: agentTimeoutMs }, signal);
         assert.equal(state, 'exited');

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { collect } from '../../sandbox/files.ts';
+import { byImage } from '../../sandbox/image-environment.ts';
 import type { ExecResult, Sandbox } from '../../sandbox/sandbox.ts';
 import { type TarEntry, tarEntries } from '../../sandbox/tar-entries.ts';
 import type { GradedTask } from '../task.ts';
@@ -58,8 +59,8 @@ export async function readBase(
   signal: AbortSignal,
 ): Promise<Buffer> {
   const given = path ?? task.testEnv.PATH ?? task.env.PATH ?? '';
-  const argv = ['sh', '-c', baseScript, 'programs', workdir, given] as const;
-  const read = await sandbox.exec({ account: 'agent', cwd: '/', env: {}, argv: [...argv], ...limits }, signal);
+  const command = byImage(['/bin/sh', '-c', baseScript, 'programs', workdir, given]);
+  const read = await sandbox.exec({ account: 'agent', cwd: '/', env: {}, ...command, ...limits }, signal);
   requireSuccess(read, 'reading the programs that the PATH leads to');
   requireWhole(read);
   return read.stdout;

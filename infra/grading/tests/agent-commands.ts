@@ -1,6 +1,8 @@
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { FileTree } from '../../sandbox/files.ts';
+import { byImage } from '../../sandbox/image-environment.ts';
 import type { Account, Sandbox } from '../../sandbox/sandbox.ts';
+import { useOwnPrograms } from '../../sandbox/shell/own-programs.ts';
 
 /*
  * Commands that tests run as the agent's account.
@@ -18,7 +20,8 @@ const limits = { timeoutMs: 60_000, maxOutputBytes: 64 * 1024 } as const;
 
 /** The client. Its whole input is sent to the command, as ssh does. Exit status 125: the call could not be made. */
 const client = String.raw`#!/bin/sh
-[ $# -gt 0 ] || { echo 'usage: ${directory}/run COMMAND [ARGUMENT...]' >&2; exit 64; }
+# The tests may have the image's PATH, which may lead to programs of the agent.
+${useOwnPrograms}[ $# -gt 0 ] || { echo 'usage: ${directory}/run COMMAND [ARGUMENT...]' >&2; exit 64; }
 
 # The call's directory: the agent may read the command and the input, and write only into the three other pipes.
 umask 022
@@ -53,7 +56,7 @@ cd "$1" || exit 125
 # Open for reading and writing, so that the pipe never ends.
 exec 3<>${directory}/calls
 answer() {
-  sh "${directory}/$1/command" <"${directory}/$1/in" >"${directory}/$1/out" 2>"${directory}/$1/err" 3>&-
+  /bin/sh "${directory}/$1/command" <"${directory}/$1/in" >"${directory}/$1/out" 2>"${directory}/$1/err" 3>&-
   echo $? >"${directory}/$1/end"
 }
 while read -r call <&3; do answer "$call" & done
@@ -81,6 +84,6 @@ export async function serveAgentCommands(
   };
   await prepare('grader', ['mkfifo', '-m', '666', `${directory}/calls`]);
   await prepare('agent', ['chmod', '700', workdir]);
-  const argv = ['sh', '-c', server, 'as-agent', workdir] as const;
-  await sandbox.start({ key: 'as-agent', account: 'agent', cwd: '/', argv, env }, signal);
+  const command = byImage(['/bin/sh', '-c', server, 'as-agent', workdir]);
+  await sandbox.start({ key: 'as-agent', account: 'agent', cwd: '/', ...command, env }, signal);
 }

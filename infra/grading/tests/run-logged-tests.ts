@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { FileEntry, FileTree } from '../../sandbox/files.ts';
+import { enterImage } from '../../sandbox/image-environment.ts';
 import { cutMiddle, readWholeLog, type WholeLog } from '../../sandbox/process-log.ts';
 import { logBytes, type PutFiles, type Sandbox } from '../../sandbox/sandbox.ts';
 import { exposureOf } from '../exposure.ts';
@@ -25,7 +26,8 @@ export const testDirectory = ({
 /**
  * The shell that runs a task's `prepare.sh` and `test.sh`, and prints the marks around the tests' output.
  *
- * It reads everything into its memory before any code of the policy runs: the nonce of the marks and both scripts. Nothing
+ * It reads everything into its memory before any code of the policy runs: the nonce of the marks and both scripts, with programs
+ * that no agent can replace. Only then does it enter the image's environment. Nothing
  * of it is in an environment or an argument. The tests run in a subshell, so whatever they do to their shell, the end mark
  * is printed with their exit status. A test.sh of several commands gets a mark in place of each `nextCommand`.
  */
@@ -40,9 +42,12 @@ temper_next="printf '\\n%s\\n' '>>>>> Next Test Output $temper_nonce'"
 temper_tests=\${temper_tests//"$temper_between"/"$temper_next"}
 unset temper_between temper_next
 
-# Prepare in this shell: what it exports and enables holds for the tests, too.
+# Enter the image's environment, whose PATH may lead to programs of the agent.
 temper_prepare=
 if [ -f "$TEMPER_TESTS/prepare.sh" ]; then temper_prepare=$(cat "$TEMPER_TESTS/prepare.sh"); fi
+${enterImage}
+
+# Prepare in this shell: what it exports and enables holds for the tests, too.
 eval "$temper_prepare"
 
 # Keep the options -e and -u for the tests alone: this shell has to reach its end mark.
@@ -81,7 +86,7 @@ export async function runLoggedTests(
   const argv = network.through(['bash', '-c', runScript, 'test.sh']);
   const files = [{ tree, at, owner: account }];
   await sandbox.start(
-    { key: testsKey, account, cwd, argv, env: { ...env, ...network.env, TEMPER_TESTS: at }, files },
+    { key: testsKey, account, cwd, argv, entersImage: true, env: { ...env, ...network.env, TEMPER_TESTS: at }, files },
     signal,
   );
   const status = requireEnd(await sandbox.wait(testsKey, { timeoutMs, diskBeforeMb }, signal));

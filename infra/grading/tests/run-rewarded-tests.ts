@@ -1,4 +1,5 @@
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import { inImage } from '../../sandbox/image-environment.ts';
 import { readLog } from '../../sandbox/process-log.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { serveAgentCommands } from './agent-commands.ts';
@@ -20,12 +21,14 @@ export async function runRewardedTests(
   if (notCopied !== null) {
     return { kind: 'patch-failed', value: null, exitCode: null, log: Buffer.from(`${notCopied}\n`), notCopied };
   }
+  const command = inImage(['bash', `${directory}/test.sh`]);
   const started = await sandbox.start(
     {
       key: testsKey,
       account: 'grader',
       cwd: task.codeAsAgent ? directory : workdir,
-      argv: network.through(['bash', `${directory}/test.sh`]),
+      ...command,
+      argv: network.through(command.argv),
       env: { ...env, ...network.env },
       files: [{ tree: task.tests, at: directory, owner: 'grader' }],
     },

@@ -1,4 +1,5 @@
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import { inImage } from '../../sandbox/image-environment.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import type { GradedTask } from '../task.ts';
 
@@ -14,7 +15,7 @@ export async function startEntrypoint(
   signal: AbortSignal,
 ): Promise<void> {
   if (entrypoint === null) return;
-  await sandbox.start({ key, account: 'grader', cwd: workdir, argv: entrypoint, env }, signal);
+  await sandbox.start({ key, account: 'grader', cwd: workdir, ...inImage(entrypoint), env }, signal);
 }
 
 /** Throws SetupFailed if the command has failed by now. One that has ended well has done what it had to do. */

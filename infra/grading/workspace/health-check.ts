@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import { inImage } from '../../sandbox/image-environment.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import type { HealthCheck } from '../task.ts';
 
@@ -22,9 +23,9 @@ export async function awaitHealthy(
   const startedAtMs = Date.now();
   for (let failures = 0; ; ) {
     const timeoutMs = Math.max(1, Math.min(check.timeoutSec * 1000, deadlineMs - Date.now()));
-    const argv = ['sh', '-c', check.command] as const;
+    const command = inImage(['sh', '-c', check.command]);
     const limits = { timeoutMs, maxOutputBytes: outputBytes };
-    const tried = await sandbox.exec({ account: 'grader', cwd: workdir, argv, env, ...limits }, signal);
+    const tried = await sandbox.exec({ account: 'grader', cwd: workdir, ...command, env, ...limits }, signal);
     if (tried.exitCode === 0 && !tried.timedOut) return;
     const isStarting = Date.now() - startedAtMs < check.startPeriodSec * 1000;
     if (!isStarting) failures += 1;

@@ -1,4 +1,5 @@
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import { inImage } from '../../sandbox/image-environment.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { wasCutOff } from '../late.ts';
 import type { GradedTask } from '../task.ts';
@@ -29,7 +30,7 @@ export async function gatherHiddenTests(
       {
         ...limits,
         cwd: workdir,
-        argv: ['bash', '-c', `mkdir -p "$TEMPER_HIDDEN_TESTS" || exit 1\n${command}`],
+        ...inImage(['bash', '-c', `mkdir -p "$TEMPER_HIDDEN_TESTS" || exit 1\n${command}`]),
         env: { ...env, TEMPER_HIDDEN_TESTS: directory },
         timeoutMs: Math.max(1, deadlineMs - Date.now()),
       },

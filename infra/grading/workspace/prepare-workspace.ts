@@ -1,5 +1,6 @@
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { FileTree } from '../../sandbox/files.ts';
+import { inImage } from '../../sandbox/image-environment.ts';
 import type { PutFiles, Sandbox } from '../../sandbox/sandbox.ts';
 import { keepPrograms } from '../programs/kept-programs.ts';
 import type { GradedTask } from '../task.ts';
@@ -57,7 +58,8 @@ export async function prepareWorkspace(
   const asAgent = { account: 'agent', cwd: workdir, maxOutputBytes: outputBytes } as const;
   for (const command of task.setup) {
     const timeoutMs = Math.max(1, deadlineMs - Date.now());
-    const done = await sandbox.exec({ ...asAgent, argv: ['bash', '-c', command], env: task.env, timeoutMs }, signal);
+    const argv = inImage(['bash', '-c', command]);
+    const done = await sandbox.exec({ ...asAgent, ...argv, env: task.env, timeoutMs }, signal);
     requireTaskSuccess(done, `set-up command ${JSON.stringify(command.slice(0, 120))}`);
   }
   if (hiddenTests) await gatherHiddenTests(sandbox, task, { workdir, deadlineMs }, signal);

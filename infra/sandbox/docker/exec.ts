@@ -14,6 +14,8 @@ export interface ExecOptions {
   readonly uid: number;
   readonly argv: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** The names of variables of the container that the command is not to have. */
+  readonly without?: readonly string[] | undefined;
   readonly stdin?: Uint8Array | undefined;
   readonly onStdout: (chunk: Buffer) => void;
   readonly onStderr: (chunk: Buffer) => void;
@@ -103,7 +105,7 @@ const hasRun = (exitCode: number | null, pid: number): boolean => pid !== 0 || (
 /** Starts a command without reading its output. A command with input gets it before `detached` resolves. */
 export async function startExec(
   container: Docker.Container,
-  options: Pick<ExecOptions, 'uid' | 'argv' | 'env' | 'stdin'>,
+  options: Pick<ExecOptions, 'uid' | 'argv' | 'env' | 'without' | 'stdin'>,
 ): Promise<StartedExec> {
   const { stdin } = options;
   if (stdin === undefined) {
@@ -133,19 +135,29 @@ export async function startExec(
 /** Starts a command whose stdin and stdout are the returned stream. */
 export async function streamExec(
   container: Docker.Container,
-  options: Pick<ExecOptions, 'uid' | 'argv' | 'env'>,
+  options: Pick<ExecOptions, 'uid' | 'argv' | 'env' | 'without'>,
 ): Promise<Duplex> {
   const streams = { AttachStdin: true, AttachStdout: true, AttachStderr: true };
   const exec = await callDaemon(() => container.exec({ ...execRequest(options), ...streams }));
   return createExecStream(await callDaemon(() => exec.start({ hijack: true, stdin: true })));
 }
 
-function execRequest({ uid, argv, env = {} }: Pick<ExecOptions, 'uid' | 'argv' | 'env'>): Docker.ExecCreateOptions {
+function execRequest({
+  uid,
+  argv,
+  env = {},
+  without = [],
+}: Pick<ExecOptions, 'uid' | 'argv' | 'env' | 'without'>): Docker.ExecCreateOptions {
+  const isGiven = (name: string): boolean => Object.hasOwn(env, name);
   return {
     Cmd: [...argv],
     User: `${uid}:${uid}`,
     WorkingDir: '/',
-    Env: Object.entries(env).map(([name, value]) => `${name}=${value}`),
+    // The daemon removes a variable that is named without a value.
+    Env: [
+      ...without.filter((name) => !isGiven(name)),
+      ...Object.entries(env).map(([name, value]) => `${name}=${value}`),
+    ],
   };
 }
 

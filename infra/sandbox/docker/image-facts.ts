@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
+import { SandboxFailure } from '../failure.ts';
 import { unpackTree } from '../files.ts';
 import type { ImageFacts } from '../shell/skeleton.ts';
 import { callDaemon, orIfMissing } from './daemon.ts';
@@ -7,17 +8,25 @@ import { callDaemon, orIfMissing } from './daemon.ts';
 const accountFileLimits = { maxFiles: 1, maxBytes: 2 ** 20 };
 
 export interface ImageReader {
-  /** Reads the facts of the image with this id from a container made from it. */
-  get(container: Docker.Container, image: string, workdir: string): Promise<ImageFacts>;
+  /** Reads the facts of an image from a container made from it, which has not started yet. */
+  get(container: Docker.Container, made: MadeFrom): Promise<ImageFacts>;
+}
+
+interface MadeFrom {
+  /** The id of the image. */
+  readonly image: string;
+  readonly workdir: string;
+  /** The directories in which the image finds programs. */
+  readonly path: string;
 }
 
 /** Creates a reader that reads each image once: an image never changes under its id. */
 export function createImageReader(): ImageReader {
   const known = new Map<string, Promise<ImageFacts>>();
   return {
-    get: (container, image, workdir) => {
-      const key = `${image} ${workdir}`;
-      const facts = known.get(key) ?? readImage(container, workdir);
+    get: (container, made) => {
+      const key = `${made.image} ${made.workdir}`;
+      const facts = known.get(key) ?? readImage(container, made);
       known.set(key, facts);
       facts.catch(() => known.delete(key));
       return facts;
@@ -25,11 +34,12 @@ export function createImageReader(): ImageReader {
   };
 }
 
-async function readImage(container: Docker.Container, workdir: string): Promise<ImageFacts> {
-  const [passwd, group, hasWorkdir] = await Promise.all([
+async function readImage(container: Docker.Container, { workdir, path }: MadeFrom): Promise<ImageFacts> {
+  const [passwd, group, hasWorkdir, shell] = await Promise.all([
     readText(container, 'etc/passwd'),
     readText(container, 'etc/group'),
     exists(container, workdir),
+    findShell(container, path),
   ]);
   return {
     accountFiles: new Map([
@@ -37,7 +47,22 @@ async function readImage(container: Docker.Container, workdir: string): Promise<
       ['etc/group', group],
     ]),
     hasWorkdir,
+    shell,
   };
+}
+
+/** The place at which temper starts a shell, so that nothing but the image decides which. */
+const shellPath = '/bin/sh';
+
+/** Finds the shell of an image that has it elsewhere; null if it is in its usual place. Throws UnsupportedTask. */
+async function findShell(container: Docker.Container, path: string): Promise<string | null> {
+  if (await exists(container, shellPath)) return null;
+  for (const directory of path.split(':').filter((one) => one.startsWith('/'))) {
+    const shell = `${directory}/sh`;
+    if (await exists(container, shell)) return shell;
+  }
+  const text = `expected the image of a sandbox to have sh at ${shellPath} or in its PATH, got none; use an image with a shell, tar and coreutils`;
+  throw new SandboxFailure('UnsupportedTask', text);
 }
 
 export async function exists(container: Docker.Container, path: string): Promise<boolean> {

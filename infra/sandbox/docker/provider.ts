@@ -19,7 +19,7 @@ import { createReports } from '../shell/reports.ts';
 import { createShellSandbox } from '../shell/sandbox.ts';
 import { listSandboxes, removeSandbox } from './beside.ts';
 import { changedPrograms } from './changed-programs.ts';
-import { ensureContainer } from './container.ts';
+import { ensureContainer, imageVariablesOf } from './container.ts';
 import { missingImage } from './create-container.ts';
 import { callDaemon, daemonStatus, orIfMissing } from './daemon.ts';
 import { createBytesBeside } from './disk-beside.ts';
@@ -68,9 +68,9 @@ export function createDockerProvider({
   const bytesBeside = createBytesBeside(docker);
   const creations = createLimiter(settings.creates);
 
-  const open = ({ id, name, labels, spec }: FoundContainer): Sandbox => {
+  const open = ({ id, name, labels, spec, variables }: FoundContainer): Sandbox => {
     const ofServices = spec.services ? { bytesBeside } : {};
-    const shell = createContainerShell(docker, { name, id, root: spec.root, ...ofServices });
+    const shell = createContainerShell(docker, { name, id, root: spec.root, variables, ...ofServices });
     const container = docker.getContainer(id);
     const changes: SandboxChanges = {
       note: async () => undefined,
@@ -82,18 +82,18 @@ export function createDockerProvider({
   };
   const ensure = async (spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox> => {
     signal.throwIfAborted();
-    const { id, adopt, placed } = await creations.run(async () => {
+    const { id, adopt, placed, variables } = await creations.run(async () => {
       await ensureVolumes(docker, spec);
       return ensureContainer(docker, spec, { images: reader, runtime: settings.runtime, onDroppedLimits });
     }, signal);
     const { beside } = spec;
     if (beside !== undefined) {
-      const container = { id, spec: { ...spec, beside }, runtime: settings.runtime };
+      const container = { id, spec: { ...spec, beside }, runtime: settings.runtime, variables };
       await ensureServices(docker, container, { creations, bytesBeside, onDroppedLimits }, signal);
     }
-    if (adopt) await adoptWorkdir(createContainerShell(docker, { name: spec.name, id }), spec, signal);
+    if (adopt) await adoptWorkdir(createContainerShell(docker, { name: spec.name, id, variables }), spec, signal);
     const stored = { ...spec, ...(beside && { services: true as const }) };
-    const sandbox = open({ id, name: spec.name, labels: spec.labels, spec: stored });
+    const sandbox = open({ id, name: spec.name, labels: spec.labels, spec: stored, variables });
     for (const files of placed ? [] : (spec.files ?? [])) await sandbox.putFiles(files, signal);
     return sandbox;
   };
@@ -136,6 +136,8 @@ interface FoundContainer {
   readonly name: string;
   readonly labels: SandboxLabels;
   readonly spec: StoredSpec;
+  /** The names of the variables that its image sets. */
+  readonly variables: readonly string[];
 }
 
 async function findContainer(docker: Docker, stack: string, name: string): Promise<FoundContainer | undefined> {
@@ -144,7 +146,7 @@ async function findContainer(docker: Docker, stack: string, name: string): Promi
   const labels = labelsOf(info.Config.Labels);
   const spec = storedSpecOf(info.Config.Labels);
   if (labels?.stack !== stack || !spec) return undefined;
-  return { id: info.Id, name, labels, spec };
+  return { id: info.Id, name, labels, spec, variables: imageVariablesOf(info) };
 }
 
 /** Runtimes whose containers have a kernel of their own, so that nothing shares their loopback device. */

@@ -49,6 +49,8 @@ export const refusedUlimits = (error: unknown): boolean => /setting rlimit/i.tes
 export interface SandboxContainer {
   readonly id: string;
   readonly spec: SandboxSpec & { readonly beside: Beside };
+  /** The names of the variables that its image sets. */
+  readonly variables: readonly string[];
   /** The OCI runtime of all of its containers; empty for the daemon's own. */
   readonly runtime: string;
 }

@@ -89,8 +89,8 @@ export async function ensureServices(
   over.abort();
   signal.throwIfAborted();
   failure.signal.throwIfAborted();
-  const { id, spec } = sandbox;
-  await requireFreePorts(createContainerShell(docker, { name: spec.name, id }), signal);
+  const { id, spec, variables } = sandbox;
+  await requireFreePorts(createContainerShell(docker, { name: spec.name, id, variables }), signal);
 }
 
 /** The pause between two measurements of what services write while they start. */

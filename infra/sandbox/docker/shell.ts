@@ -9,6 +9,7 @@ import { NotStarted, SandboxFailure } from '../failure.ts';
 import { collect } from '../files.ts';
 import type { Account } from '../sandbox.ts';
 import { type Role, rootUid, uidOf } from '../shell/accounts.ts';
+import { findOwnPrograms } from '../shell/own-programs.ts';
 import type { Script, ScriptResult, Shell, StartedScript } from '../shell/shell.ts';
 import { untilStarted } from '../shell/until-started.ts';
 import { callDaemon, daemonStatus, explainLoss } from './daemon.ts';
@@ -41,6 +42,8 @@ export function createContainerShell(
     readonly name: string;
     readonly id: string;
     readonly root?: boolean | undefined;
+    /** The names of the variables that its image sets. */
+    readonly variables: readonly string[];
     /** Measures what its services have written; absent if it has none. */
     readonly bytesBeside?: BytesBeside | undefined;
   },
@@ -56,17 +59,19 @@ class ExecShell implements Shell {
   readonly #id: string;
   /** Whether agent and grader are root. */
   readonly #root: boolean;
+  readonly #variables: readonly string[];
   readonly #bytesBeside: BytesBeside;
 
   constructor(
     docker: Docker,
-    { name, id, root = false, bytesBeside = none }: Parameters<typeof createContainerShell>[1],
+    { name, id, root = false, variables, bytesBeside = none }: Parameters<typeof createContainerShell>[1],
   ) {
     this.#container = docker.getContainer(id);
     this.#docker = docker;
     this.name = name;
     this.#id = id;
     this.#root = root;
+    this.#variables = variables;
     this.#bytesBeside = bytesBeside;
   }
 
@@ -104,7 +109,8 @@ class ExecShell implements Shell {
   async endAll(account: Account): Promise<void> {
     const ignore = (): void => undefined;
     const kill = async (uid: number, text: string): Promise<boolean> => {
-      const options = { uid, argv: ['sh', '-c', text], onStdout: ignore, onStderr: ignore };
+      const argv = ['/bin/sh', '-c', text];
+      const options = { uid, argv, without: this.#variables, onStdout: ignore, onStderr: ignore };
       try {
         await this.#exec({ ...options, limitMs: shortCommandMs }, never);
         return true;
@@ -136,8 +142,8 @@ class ExecShell implements Shell {
   }
 
   #optionsFor({ role, text, args, env = {}, stdin }: Script): Omit<ExecOptions, 'onStdout' | 'onStderr'> {
-    const argv = ['sh', '-c', text, 'temper', ...args];
-    return { uid: this.uidOf(role), argv, env, stdin };
+    const argv = ['/bin/sh', '-c', `${findOwnPrograms}${text}`, 'temper', ...args];
+    return { uid: this.uidOf(role), argv, env, without: this.#variables, stdin };
   }
 
   /** Runs a script and returns its exit code. Throws `NotStarted` if nothing of it has run. */
@@ -198,7 +204,8 @@ class ExecShell implements Shell {
 
   async #answers(): Promise<boolean> {
     const ignore = (): void => undefined;
-    const options = { uid: this.uidOf('keeper'), argv: ['true'], onStdout: ignore, onStderr: ignore };
+    const argv = ['/bin/sh', '-c', ':'];
+    const options = { uid: this.uidOf('keeper'), argv, without: this.#variables, onStdout: ignore, onStderr: ignore };
     return runExec(this.#container, { ...options, limitMs: shortCommandMs }, never).then(
       ({ exitCode }) => exitCode === 0,
       () => false,
@@ -224,7 +231,7 @@ class ExecShell implements Shell {
 const lossBy = { memory: 'out-of-memory', processes: 'ended-inside' } as const;
 
 /** Whether the daemon could not start a command because of the sandbox's shell: it is missing, or the agent has changed it. */
-const lacksShell = (reason: string): boolean => /\bexec:? "?(\/\S+\/)?sh"?: /.test(reason);
+const lacksShell = (reason: string): boolean => /\bexec:? "?\/bin\/sh"?: /.test(reason);
 
 function unusable(name: string, cause: unknown): SandboxFailure {
   const evidence = errorMessage(cause);

@@ -1,3 +1,4 @@
+import { keepOwnPrograms, useOwnPrograms } from '../shell/own-programs.ts';
 import { keeperDirectory } from '../shell/scripts.ts';
 import { userOf } from './accounts.ts';
 
@@ -6,12 +7,39 @@ import { userOf } from './accounts.ts';
 /** The directory of a template with the programs that other kinds of sandbox mount, each under its name and version. */
 export const programsDirectory = '/opt/temper';
 
+/** The file with the names of the variables that envd gives every command of a sandbox. */
+const namesFile = `${keeperDirectory}/names`;
+/** The variables by which a shell or a loader runs other files, and which a script may not even start with. */
+const hooks = ['LD_PRELOAD', 'LD_LIBRARY_PATH', 'LD_AUDIT', 'BASH_ENV', 'ENV'];
+const givenNames = 'TEMPER_GIVEN';
+
+/**
+ * The beginning of every script of temper's own: without what envd gives every command, and with programs that no agent can replace. In
+ * a sandbox that is not set up yet the programs are the template's.
+ */
+export const begin = `
+unset ${hooks.join(' ')}
+if [ -r ${namesFile} ]; then
+  read -r temper_names <${namesFile}
+  for temper_name in $temper_names; do case " $${givenNames} " in *" $temper_name "*) ;; *) unset "$temper_name" ;; esac; done
+  ${useOwnPrograms}
+fi
+unset temper_names temper_name ${givenNames}
+`;
+
+/** Returns the variables of a script that begins so. */
+export const variablesOf = (env: Readonly<Record<string, string>>): Readonly<Record<string, string>> => ({
+  ...Object.fromEntries(hooks.map((name) => [name, ''])),
+  ...env,
+  [givenNames]: Object.keys(env).join(' '),
+});
+
 /** Exit code of a template without a program; its name is on stdout. */
 export const lacksProgram = 81;
 
 /**
- * Sets a new sandbox up: accounts, directories with their owners, links to the template's programs, and the files of a tar on
- * stdin. Does nothing in a sandbox that is set up. $1 $2 $3 the ids of keeper, grader and agent, $4 the working directory, $5
+ * Sets a new sandbox up: accounts, directories with their owners, links to the template's programs, the files of a tar on stdin, and
+ * where temper's own programs are. Does nothing in a sandbox that is set up. $1 $2 $3 the ids of keeper, grader and agent, $4 the working directory, $5
  * bytes in use on the disk, the rest: pairs of a program and the path at which it is expected.
  */
 export const setUp = `
@@ -36,6 +64,10 @@ while [ $# -ge 2 ]; do
   ln -sfn "${programsDirectory}/$1" "$2"; shift 2
 done
 tar -x -p -f - -C /
+places="$workdir /home/agent /logs/agent"
+env | sed -n 's/^\\([A-Za-z_][A-Za-z0-9_]*\\)=.*/\\1/p' | grep -vx PATH | tr '\\n' ' ' >${namesFile}
+( set +e; unset HOME USER LOGNAME ${hooks.join(' ')}
+${keepOwnPrograms})
 echo "$used" >${keeperDirectory}/used
 : >${keeperDirectory}/ready
 `;

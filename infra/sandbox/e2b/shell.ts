@@ -133,8 +133,8 @@ class EnvdShell implements E2bShell {
 
   async #start({ role, text, args, env = {} }: RootScript, input: boolean, signal: AbortSignal): Promise<EnvdProcess> {
     await this.#options.lease.keep();
-    const argv = ['/bin/sh', '-c', text, 'temper', ...args];
-    return this.#options.envd.start({ user: userOf[role], argv, env, input }, signal);
+    const argv = ['/bin/sh', '-c', `${scripts.begin}${text}`, 'temper', ...args];
+    return this.#options.envd.start({ user: userOf[role], argv, env: scripts.variablesOf(env), input }, signal);
   }
 
   /** Explains a failed call: as the loss of the sandbox if its server has it no more, otherwise as the failure of this call. */

@@ -65,7 +65,7 @@ export function createCarriedChanges(shell: PodShell, root: boolean): SandboxCha
     const scope = { root: '', uid: shell.uidOf('agent'), starts: ['/'], fixed, ...(root && { all: true as const }) };
     const request: InsideRequest = { do: what, scope, mostFiles: mostCarriedFiles };
     const words = [...node, '--input-type=module', '--eval', await insideProgram(), JSON.stringify(request)];
-    return { role: 'agent', text: 'exec "$@"', args: words, env: { NODE_OPTIONS: '' } };
+    return { role: 'agent', text: 'exec "$@"', args: words };
   };
   const before: Used = { name: shell.name, root: false };
   const used: Used = { name: shell.name, root };

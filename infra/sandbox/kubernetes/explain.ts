@@ -2,7 +2,7 @@ import type { V1ContainerStatus, V1Pod } from '@kubernetes/client-node';
 import { type LossCause, SandboxFailure, type SandboxFailureType } from '../failure.ts';
 import { type ImageProgress, imageProgressText } from '../image.ts';
 import type { SandboxSpec } from '../sandbox.ts';
-import { container, lacksProgram, podName } from './pod.ts';
+import { container, lacksProgram, loadsFiles, podName } from './pod.ts';
 import { witness } from './witness.ts';
 
 /** Returns the failure that will keep a Pod from ever running, by the kubelet's words. Undefined while it may still run. */
@@ -182,6 +182,7 @@ export function lossOf(name: string, uid: string | undefined, pod: V1Pod | undef
   if (phase === 'Failed' || phase === 'Succeeded' || ended !== undefined) {
     if (known) return lost(name, ...known, evidence);
     if (ended?.exitCode === lacksProgram) return lacking(name, pod, `${ended.message}`.trim());
+    if (ended?.exitCode === loadsFiles) return loadsOfAgent(name, `${ended.message}`.trim());
     const how = ended ? `${ended.reason ?? 'ended'}, exit code ${ended.exitCode}, ${ended.message ?? ''}` : 'no status';
     const [loss, text] = ended?.reason === 'OOMKilled' ? outOfMemory : pod.metadata?.deletionTimestamp ? deleted : over;
     return lost(name, loss, text, `${evidence}, ${how}`.slice(0, 500));
@@ -193,6 +194,11 @@ export function lossOf(name: string, uid: string | undefined, pod: V1Pod | undef
 function lacking(name: string, pod: V1Pod, program: string): SandboxFailure {
   const text = `the image ${programsOf(pod)} lacks the program ${program} that sandbox ${name} needs; make it again from this version of temper, with infra/images/programs.ts`;
   return new SandboxFailure('SandboxUnavailable', text);
+}
+
+function loadsOfAgent(name: string, file: string): SandboxFailure {
+  const text = `the image of sandbox ${name} sets LD_PRELOAD, LD_AUDIT or GCONV_PATH to ${file}, which its agent could replace, and a cluster starts temper's own programs with it; move the file out of the agent's directories, or use another kind of sandbox`;
+  return new SandboxFailure('UnsupportedTask', text);
 }
 
 function disruption(reason: string | undefined): readonly [LossCause, string] | undefined {

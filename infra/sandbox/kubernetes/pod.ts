@@ -6,8 +6,9 @@ import { flatLabels, flatSpec, labelsOf } from '../labels.ts';
 import { requireName } from '../names.ts';
 import type { SandboxInfo, SandboxSpec } from '../sandbox.ts';
 import { keeperId, uidOf } from '../shell/accounts.ts';
+import { keepOwnPrograms } from '../shell/own-programs.ts';
 import { keeperDirectory } from '../shell/scripts.ts';
-import { drop, idle, keeperCapabilities, programsDirectory, readyFile } from './keeper/program.ts';
+import { clean, drop, idle, keeperCapabilities, programsDirectory, readyFile } from './keeper/program.ts';
 import type { KubernetesSettings } from './settings.ts';
 import { memoryDirectories, volumesOf } from './volumes.ts';
 import { witnessContainer } from './witness.ts';
@@ -158,6 +159,28 @@ function notMountable(source: string): SandboxFailure {
 /** The exit code of a Pod whose image of programs lacks one, which its last words name. */
 export const lacksProgram = 65;
 
+/** The exit code of a Pod whose image loads a file of the agent into every program, which its last words name. */
+export const loadsFiles = 66;
+
+/**
+ * Keeps where temper's own programs are, and the image's environment without the cluster's variables. An image without sh at its usual
+ * place gets a link there. The cluster starts every command with the image's variables, so that no program is safe that loads a
+ * file of the agent by them.
+ */
+const keep = `
+places="$workdir /home/agent /logs/agent"
+unset KUBERNETES_SERVICE_HOST KUBERNETES_SERVICE_PORT KUBERNETES_SERVICE_PORT_HTTPS KUBERNETES_PORT
+unset KUBERNETES_PORT_443_TCP KUBERNETES_PORT_443_TCP_PROTO KUBERNETES_PORT_443_TCP_PORT KUBERNETES_PORT_443_TCP_ADDR
+[ -e /bin/sh ] || { mkdir -p /bin; ln -s "$(command -v sh)" /bin/sh; }
+set +e
+${keepOwnPrograms}
+for file in $(IFS=' :'; echo $LD_PRELOAD $LD_AUDIT $GCONV_PATH); do
+  case $file in /*) ;; *) continue ;; esac
+  [ -z "$agent" ] || own "$(readlink -f "$file" || echo "$file")" || { echo "$file"; exit ${loadsFiles}; }
+done
+set -e
+`;
+
 /**
  * Sets the sandbox up as root, before anything else runs in it, and then keeps it alive under the keeper's uid. $1 the agent's
  * uid, $2 the working directory, $3 the keeper's directory, $4 the ready file, $5 the keeper's uid, $6 the number of words
@@ -168,10 +191,11 @@ const setUp = `${start('/home/agent')}
 chown -R -h "$agent:$agent" "$workdir" /logs/agent /home/agent
 echo "agent:x:$agent:$agent:agent:/home/agent:/bin/sh" >>/etc/passwd
 echo "agent:x:$agent:" >>/etc/group
+${keep}
 : >"$ready"
 chmod 711 "$keeper"; chown "$id:$id" "$ready" "$keeper"
 exec "$@" --reuid="$id" --regid="$id" --clear-groups --no-new-privs --ambient-caps=-all --inh-caps=-all \\
-  sh -c 'trap "exit 143" TERM; while :; do sleep 86400 & wait $!; done'
+  ${clean.join(' ')} PATH="$PATH" /bin/sh -c 'trap "exit 143" TERM; while :; do sleep 86400 & wait $!; done'
 `;
 
 /**
@@ -185,6 +209,8 @@ const unreachableId = keeperId + 1;
  * full: it handles no signal, and is a program of the read-only mount, as the agent may replace those of the image.
  */
 const setUpForRoot = `${start('')}
+agent=
+${keep}
 : >"$ready"
 chmod 711 "$keeper"; chown "$id:$id" "$ready" "$keeper"
 exec "$@" --ruid="$id" --euid=${unreachableId} --rgid="$id" --egid=${unreachableId} --clear-groups --no-new-privs \\

@@ -5,6 +5,7 @@ import { SandboxFailure } from '../failure.ts';
 import type { Account } from '../sandbox.ts';
 import { type Role, rootUid, uidOf } from '../shell/accounts.ts';
 import { killTogether } from '../shell/kill-together.ts';
+import { findOwnPrograms } from '../shell/own-programs.ts';
 import { rootCapabilities } from '../shell/root-capabilities.ts';
 import { foreground, killMarked } from '../shell/scripts.ts';
 import type { Script, ScriptResult, Shell, StartedScript } from '../shell/shell.ts';
@@ -23,7 +24,7 @@ const ofRoot = rootCapabilities.map((one) => one.toLowerCase());
  */
 const shortMs = 120_000;
 const filesMs = 180_000;
-const cannotDrop = /^setpriv: failed to execute sh/m;
+const cannotDrop = /^setpriv: failed to execute \/bin\/sh/m;
 const never = new AbortController().signal;
 const unheard: TaskOutput = { onStdout: () => undefined, onStderr: () => undefined };
 
@@ -156,7 +157,8 @@ class PodShellByKeeper implements PodShell {
   }
 
   #requestOf({ role, text, args, env = {}, stdin }: Script) {
-    const argv = ['sh', '-c', role === 'keeper' ? text : `${expendable}\n${text}`, 'temper', ...args];
+    const script = `${findOwnPrograms}${role === 'keeper' ? '' : `${expendable}\n`}${text}`;
+    const argv = ['/bin/sh', '-c', script, 'temper', ...args];
     const uid = this.uidOf(role);
     const capabilities = this.#pod.root && role !== 'keeper' ? ofRoot : [];
     return { do: 'run' as const, uid, capabilities, argv, env, stdin: stdin !== undefined, sentBytes: null };

@@ -47,7 +47,7 @@ function tryOut(confinement: Confinement): string | undefined {
   createLayout(directory, { spec, accounts: trialAccounts(), createdAtMs: 0 });
   const pidFile = openSync(join(directory, 'pid'), 'w');
   try {
-    const { outer, inner } = splitEnvironment({}, '/');
+    const { outer, inner } = splitEnvironment({ env: {} }, '/');
     const argv = ['/bin/sh', '-c', `cd /workspace && : >f && exit ${trialCode}`] as const;
     const command = {
       sandbox: readSandboxDirectory(directory),

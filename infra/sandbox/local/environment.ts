@@ -1,3 +1,6 @@
+import { startVariables } from '../image-environment.ts';
+import type { Command } from '../sandbox.ts';
+
 /** Variables that can make a loader or a shell run foreign code. */
 const loaderNames = /^(LD_.*|GLIBC_TUNABLES|GCONV_PATH|LOCPATH|NLSPATH|BASH_ENV|ENV|.*[^A-Za-z0-9_].*)$/;
 const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
@@ -12,8 +15,10 @@ export interface SplitEnvironment {
   readonly inner: readonly string[];
 }
 
-export function splitEnvironment(env: Readonly<Record<string, string>>, home: string): SplitEnvironment {
-  const all = Object.entries({ PATH: searchPath, HOME: home, LANG: 'C.UTF-8', ...env });
+export function splitEnvironment(command: Pick<Command, 'env' | 'entersImage'>, home: string): SplitEnvironment {
+  const own = { PATH: searchPath, HOME: home, LANG: 'C.UTF-8' };
+  // There is no image: what a command enters is the environment that its caller gives it.
+  const all = Object.entries({ ...own, ...startVariables({ ...own, ...command.env }, command, ':') });
   const isInner = ([name]: readonly [string, string]): boolean => loaderNames.test(name);
   return {
     outer: Object.fromEntries(all.filter((entry) => !isInner(entry))),

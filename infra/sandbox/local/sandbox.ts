@@ -230,9 +230,10 @@ class LocalSandbox implements Sandbox {
     throw new SandboxFailure('SandboxLost', text, { loss: 'removed' });
   }
 
-  #confine({ argv, cwd, env, account }: Command, detached: boolean) {
+  #confine(command: Command, detached: boolean) {
+    const { argv, cwd, account } = command;
     const sandbox = this.#directory;
-    const { outer, inner } = splitEnvironment(env, homeOf(account));
+    const { outer, inner } = splitEnvironment(command, homeOf(account));
     const confined = { sandbox, account, argv, cwd: cwd ?? sandbox.spec.workdir, innerEnv: inner, detached };
     return { argv: this.#means.confinement.commandLine(confined), env: outer };
   }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { killedCode } from '../exit-status.ts';
 import { SandboxFailure } from '../failure.ts';
+import { startVariables } from '../image-environment.ts';
 import type { StoredSpec } from '../labels.ts';
 import {
   type LogPart,
@@ -13,6 +14,7 @@ import {
 } from '../sandbox.ts';
 import { homeOf } from './accounts.ts';
 import { launch } from './launch.ts';
+import { imageVariables } from './own-programs.ts';
 import { parseStatus, startRecorder, withTimeout } from './recorder.ts';
 import type { SandboxReports } from './reports.ts';
 import * as scripts from './scripts.ts';
@@ -65,11 +67,12 @@ export function createProcesses(shell: Shell, spec: StoredSpec, reports: Sandbox
     for (const one of files) if (one !== sent) await putFiles(one);
     const limits = [String(spec.pids), String((spec.diskMb * megabyte) / blockBytes)];
     const [mark = '', value = ''] = markOf(key).split('=');
+    const variables = { HOME: homeOf(account, spec), LANG: 'C.UTF-8', ...env, [mark]: value };
     const script: Script = {
       role: account,
       text: scripts.detached,
       args: [sent?.at ?? '', key, token, ...limits, request.cwd ?? spec.workdir, ...argv],
-      env: { HOME: homeOf(account, spec), LANG: 'C.UTF-8', ...env, [mark]: value },
+      env: startVariables(variables, request, imageVariables),
     };
     await launch(shell, script, sent, recorder.live);
     return 'started';

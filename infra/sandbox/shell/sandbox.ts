@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { SandboxChanges } from '../changes.ts';
 import { exitStatus } from '../exit-status.ts';
 import { NotStarted, SandboxFailure } from '../failure.ts';
+import { startVariables } from '../image-environment.ts';
 import type { StoredSpec } from '../labels.ts';
 import { requireKey } from '../names.ts';
 import type {
@@ -25,6 +26,7 @@ import type {
 } from '../sandbox.ts';
 import { homeOf } from './accounts.ts';
 import { putFiles, readInside } from './files.ts';
+import { imageVariables } from './own-programs.ts';
 import { blockBytes, createProcesses, markOf, type Processes } from './processes.ts';
 import type { SandboxReports } from './reports.ts';
 import * as scripts from './scripts.ts';
@@ -93,7 +95,7 @@ class ShellSandbox implements Sandbox {
   async exec(request: ExecRequest, signal: AbortSignal): Promise<ExecResult> {
     signal.throwIfAborted();
     this.#reports.noteCommand();
-    const { account, argv, env, timeoutMs, maxOutputBytes, stdin } = request;
+    const { account, argv, timeoutMs, maxOutputBytes, stdin } = request;
     const { pids, diskMb, workdir } = this.#spec;
     const key = `exec-${randomUUID()}`;
     const mark = markOf(key);
@@ -103,7 +105,7 @@ class ShellSandbox implements Sandbox {
       role: account,
       text: scripts.foreground,
       args: [String(pids), blocks, seconds, request.cwd ?? workdir, ...argv],
-      env: { HOME: homeOf(account, this.#spec), LANG: 'C.UTF-8', ...env, TEMPER_PROCESS: key },
+      env: this.#variablesOf(request, { TEMPER_PROCESS: key }),
       maxOutputBytes,
       stdin,
     };
@@ -125,15 +127,16 @@ class ShellSandbox implements Sandbox {
     return { ...status, timedOut, stdout, stderr, truncated };
   }
 
-  openStream({ account, argv, cwd, env }: Command, signal: AbortSignal): Promise<Duplex> {
+  openStream(command: Command, signal: AbortSignal): Promise<Duplex> {
     signal.throwIfAborted();
+    const { account, argv, cwd } = command;
     this.#reports.noteCommand();
     const { pids, diskMb, workdir } = this.#spec;
     return this.#shell.stream({
       role: account,
       text: scripts.streamed,
       args: [String(pids), String((diskMb * megabyte) / blockBytes), cwd ?? workdir, ...argv],
-      env: { HOME: homeOf(account, this.#spec), LANG: 'C.UTF-8', ...env },
+      env: this.#variablesOf(command),
     });
   }
 
@@ -194,6 +197,11 @@ class ShellSandbox implements Sandbox {
 
   async diskUsage(): Promise<{ readonly usedMb: number; readonly limitMb: number }> {
     return { usedMb: (await this.#shell.writtenBytes()) / megabyte, limitMb: this.#spec.diskMb };
+  }
+
+  #variablesOf(command: Command, mark: Readonly<Record<string, string>> = {}): Readonly<Record<string, string>> {
+    const given = { HOME: homeOf(command.account, this.#spec), LANG: 'C.UTF-8', ...command.env, ...mark };
+    return startVariables(given, command, imageVariables);
   }
 
   async #endMarked(account: Account, mark: string): Promise<void> {

@@ -1,16 +1,14 @@
 import { killedCode } from '../exit-status.ts';
 import { keepLog } from '../keep-log.ts';
 
-// The shell scripts that run inside sandboxes, in POSIX sh with the tools of every Debian, Alpine or Fedora image.
+// The shell scripts that run inside sandboxes, in POSIX sh with the tools of every Debian, Alpine or Fedora image. Each finds its
+// programs where no agent can put one; see own-programs.ts.
 //
 // A detached process is two commands. The recorder runs as the keeper, owns the claim, the log and the result, and learns of the
 // end through a FIFO. The command runs under its account and holds nothing but the write ends of FIFOs.
 
 /** The directory of the keeper's files. It should be a mount of its own, since not even the image's root can move a mount point. */
 export const keeperDirectory = '/.temper';
-
-/** Has a script find its programs in the system's directories first: one of the image's own PATH may belong to the agent. */
-const systemFirst = 'PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH';
 
 /**
  * Sets the limits of one command: $1 processes of its uid, $2 largest file in blocks of 512 bytes. Shells differ in -u and -p.
@@ -40,7 +38,6 @@ export const sentLogBytes = 16_384;
  * $1 key, $2 token, $3 log cap in blocks, $4 process limit, $5 tasks of a quiet sandbox, 0 if they can't be counted.
  */
 export const recorder = `
-${systemFirst}
 trap '' PIPE HUP
 d=${keeperDirectory}/$1 token=$2 blocks=$3 most=$4 own=$5
 ${oomKills}
@@ -149,14 +146,12 @@ echo $((now - began))
 
 /** Prints a part of a log, and the log's size to stderr. $1 key, $2 first byte counted from 1, $3 maximum of bytes. */
 export const readLog = `
-${systemFirst}
 log=${keeperDirectory}/$1/log; [ -r "$log" ] || { echo 0 >&2; exit 0; }
 wc -c <"$log" >&2; tail -c "+$2" "$log" | head -c "$3"
 `;
 
 /** Prints a file, or exits with a code of 90 to 94 that says why it can't. $1 path, $2 maximum of bytes. */
 export const readFile = `
-${systemFirst}
 real=$(readlink -f -- "$1") || exit 94
 [ "$real" = "$1" ] || exit 92
 [ -e "$1" ] || { [ -r "$(dirname "$1")" ] && exit 90; exit 94; }

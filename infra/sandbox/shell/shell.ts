@@ -7,7 +7,7 @@ export interface Script {
   readonly role: Role;
   readonly text: string;
   readonly args: readonly string[];
-  /** The environment, beside the sandbox's own PATH. It may hold secrets, so it is never part of an argv. */
+  /** The whole environment, apart from the PATH of temper's own programs. It may hold secrets, so it is never part of an argv. */
   readonly env?: Readonly<Record<string, string>>;
   readonly stdin?: Uint8Array | undefined;
   /** The largest stdout and the largest stderr that are kept; the rest is read and dropped. Default: one megabyte each. */

@@ -9,6 +9,8 @@ export interface ImageFacts {
   /** The image's own `etc/passwd` and `etc/group`. */
   readonly accountFiles: ReadonlyMap<string, string>;
   readonly hasWorkdir: boolean;
+  /** The path of its shell, to which `/bin/sh` is then a link; null if it is there. */
+  readonly shell: string | null;
 }
 
 /**
@@ -18,7 +20,7 @@ export interface ImageFacts {
  */
 export function packSkeleton(
   spec: SandboxSpec,
-  { accountFiles, hasWorkdir }: ImageFacts,
+  { accountFiles, hasWorkdir, shell }: ImageFacts,
   hosts: string | null,
 ): Promise<Buffer> {
   const agent = spec.root ? rootUid : uidOf(spec.name, 'agent');
@@ -45,6 +47,7 @@ export function packSkeleton(
   for (const [name, line] of spec.root ? [] : Object.entries(entries)) {
     tar.entry({ name, mode: 0o644, uid: 0, gid: 0 }, (accountFiles.get(name) ?? '') + line);
   }
+  if (shell !== null) tar.entry({ name: 'bin/sh', type: 'symlink', linkname: shell, uid: 0, gid: 0 });
   if (hosts !== null) tar.entry({ name: 'etc/hosts', mode: 0o644, uid: 0, gid: 0 }, hosts);
   for (const { tree, at, owner } of adopts ? [] : (spec.files ?? [])) {
     const uid = spec.root ? rootUid : uidOf(spec.name, owner);

@@ -63,7 +63,7 @@ function start(task: number, request: TaskRequest): void {
   const child = spawn(program, [...words, ...account, ...capabilities, ...argv], {
     cwd: '/',
     detached: true,
-    env: { ...imageEnvironment(), ...env },
+    env,
     stdio: [stdin ? 'pipe' : 'ignore', output, output],
   });
   const most = sentBytes ?? Number.POSITIVE_INFINITY;
@@ -81,11 +81,6 @@ function start(task: number, request: TaskRequest): void {
       if (stream instanceof Socket) setTimeout(() => closeOutput(running, stream), outputGraceMs);
     }
   });
-}
-
-/** Returns the environment of the image, without the cluster's own variables. */
-function imageEnvironment(): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('KUBERNETES_')));
 }
 
 function finish(task: number, end: TaskEnd): void {

@@ -15,8 +15,10 @@ const tools = `${programsDirectory}/keeper`;
 const loader = `${tools}/ld.so`;
 /** The program that drops capabilities. It and Node run with their own loader and libraries, so that any image will do. */
 export const drop = runTool('setpriv');
+/** Starts a program without a variable of the image, which could have it load what an agent has written. */
+export const clean = [...runTool('env'), '-i'];
 /** The program that does nothing until it is killed, and has the kernel wait for the processes that it inherits. */
-export const idle = [...runTool('env'), '--ignore-signal=CHLD', ...runTool('sleep'), 'infinity'];
+export const idle = [...clean, '--ignore-signal=CHLD', ...runTool('sleep'), 'infinity'];
 /** Node with its own loader and libraries. */
 export const node = [loader, '--library-path', `${runtime}/lib`, `${runtime}/bin/node`] as const;
 const heapMb = 48;
@@ -35,6 +37,7 @@ export async function keeperCommand(root: boolean): Promise<readonly string[]> {
   program ??= source();
   const kept = ['-all', ...keeperCapabilities(root).map((one) => `+${one.toLowerCase()}`)].join(',');
   return [
+    ...clean,
     ...drop,
     `--reuid=${keeperId}`,
     `--regid=${keeperId}`,

@@ -69,11 +69,11 @@ it('leaves no half-made copy, neither of a copy that took too long nor of an int
     return stdout.toString().replace(/copy\.\w{6}/, 'copy.X');
   };
   const tree = new Map([['cp', { mode: 0o755, bytes: Buffer.from(slowCp) }]]);
-  await sandbox.putFiles({ tree, at: '/usr/local/bin', owner: 'grader' }, limit());
+  await sandbox.putFiles({ tree, at: '/usr/sbin', owner: 'grader' }, limit());
   const copied = ownWorkdir(hurried(sandbox), { workdir: '/workspace', attempt: 1 }, limit());
   await assert.rejects(copied, { type: 'EvaluationTimedOut' });
   assert.equal(await look(), 'workspace\n');
-  const leave = 'rm /usr/local/bin/cp; mkdir /workspace.temper-copy.abcdef && touch /workspace.temper-copy.abcdef/half';
+  const leave = 'rm /usr/sbin/cp; mkdir /workspace.temper-copy.abcdef && touch /workspace.temper-copy.abcdef/half';
   await sandbox.exec({ ...limits, account: 'grader', argv: ['sh', '-c', leave], cwd: '/' }, limit());
   assert.equal(await ownWorkdir(sandbox, { workdir: '/workspace', attempt: 2 }, limit()), null);
   assert.equal(await look(), 'workspace\nworkspace.temper-copy.X.agent\n');

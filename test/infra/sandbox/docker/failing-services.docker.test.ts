@@ -106,7 +106,9 @@ describe('services beside a docker sandbox that do not do as they should', () =>
     // Older daemons know no interval of the start.
     const { beside } = spec;
     assert.ok(beside !== undefined);
-    const asked = serviceOptions({ id: 'x', spec: { ...spec, beside }, runtime: '' }, slow, { StartInterval: 1e6 });
+    const asked = serviceOptions({ id: 'x', spec: { ...spec, beside }, variables: [], runtime: '' }, slow, {
+      StartInterval: 1e6,
+    });
     assert.deepEqual(asked.Healthcheck, { Test: ['CMD', 'true'], Interval: 1.5e9, StartInterval: 1e9 });
     await provider.remove(name);
   });
