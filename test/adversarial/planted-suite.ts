@@ -45,10 +45,8 @@ export const removePlantedImage = async (image: string): Promise<void> =>
   void (await run('docker', ['image', 'rm', '--force', image]));
 
 /** Programs that temper starts in a sandbox, and that a task's tests or agents could start as well. */
-const names = [
-  ...['sh', 'bash', 'env', 'timeout', 'tar', 'git', 'find', 'rm', 'mkdir', 'cat', 'dd', 'setpriv', 'cp', 'mv', 'ls'],
-  ...['grep', 'sed', 'tail', 'head', 'wc', 'stat', 'chmod', 'mkfifo', 'mktemp', 'readlink', 'dirname', 'sleep', 'tr'],
-];
+const names =
+  'sh bash env timeout tar git find rm mkdir cat dd setpriv cp mv ls grep sed tail head wc stat chmod mkfifo mktemp readlink dirname sleep tr';
 /** A program that notes who runs it, and for ever writes the reward if it may. It then does its work, so that nothing is noticed. */
 const planted = `#!/bin/dash
 uid=$(/usr/bin/id -u); : >"/tmp/ran-$uid-\${0##*/}"
@@ -61,7 +59,7 @@ fi
 const plant = `mkdir -p ${bin}
 cat >/tmp/planted <<'END'
 ${planted}END
-for name in ${names.join(' ')} hook; do /bin/cp /tmp/planted ${bin}/$name; /bin/chmod 755 ${bin}/$name; done
+for name in ${names} hook; do /bin/cp /tmp/planted ${bin}/$name; /bin/chmod 755 ${bin}/$name; done
 `;
 const solve = `mkdir -p ${bin}; echo done >work; printf '#!/bin/sh\\necho mine\\n' >${bin}/mine; chmod 755 ${bin}/mine`;
 

@@ -169,11 +169,10 @@ function createOptions(spec: SandboxSpec, runtime: string, devices: readonly Doc
 }
 
 /** The directories that the agent gets. */
-const placesOf = ({ workdir, files = [] }: SandboxSpec): string =>
-  [
-    ...[workdir, adoptDirectoryOf(workdir), '/home/agent', '/logs/agent'],
-    ...files.filter(({ owner }) => owner === 'agent').map(({ at }) => at),
-  ].join(' ');
+function placesOf({ workdir, files = [] }: SandboxSpec): string {
+  const ofFiles = files.filter(({ owner }) => owner === 'agent').map(({ at }) => at);
+  return [workdir, adoptDirectoryOf(workdir), '/home/agent', '/logs/agent', ...ofFiles].join(' ');
+}
 
 /** The names of the services beside a sandbox, and of the sandbox itself. */
 const namesOf = ({ beside }: SandboxSpec): readonly string[] =>

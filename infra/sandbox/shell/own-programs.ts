@@ -16,7 +16,7 @@ const system = '/usr/sbin:/usr/bin:/sbin:/bin';
 /** The code that exports the variables of the image, for `startVariables`. */
 export const imageVariables = `. ${environmentFile}`;
 
-/** Has a script find its programs in these directories only; the system's in a sandbox that keeps no others. */
+/** Has a script find its programs in these directories only, or in the system's where none are kept, as in a local sandbox. */
 export const useOwnPrograms = `
 PATH=${system}; [ ! -r ${pathFile} ] || read -r PATH <${pathFile} || PATH=${system}
 export PATH
