@@ -4,6 +4,7 @@ import type { AgentSpec } from '../../infra/agents/agent.ts';
 import type { Agents } from '../../infra/agents/index.ts';
 import { type EnginePools, servesSeveral } from '../../infra/engine/pools.ts';
 import type { Rewards } from '../../infra/rewards.ts';
+import { requireUnforgeable } from '../../infra/tasks/forgeable.ts';
 import type { Tasks } from '../../infra/tasks/tasks.ts';
 import { chainStart, newestChain } from '../../infra/temporal/chain.ts';
 import { openRuns } from '../../infra/temporal/runs.ts';
@@ -40,6 +41,7 @@ export function createRunCheck({
           throw new TemperFailure('UnknownTask', `${input.tasks}: expected tasks, got none; name a set that has tasks`);
         }
         await tasks.resolve(first.address);
+        await requireUnforgeable(tasks, input.tasks);
       }),
   };
 }

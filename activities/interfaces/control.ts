@@ -47,7 +47,7 @@ export interface RolloutActivities {
 
 /** The activities that a run, its groups and its steps ask of the control worker. */
 export interface RunActivities {
-  /** Refuses a run that can't work: an unknown agent, an unreadable task set. */
+  /** Refuses a run that can't work: an unknown agent, an unreadable task set, tasks whose agent could write its own reward. */
   checkRun(input: { readonly input: RunInput }): Promise<void>;
   /**
    * Returns the task address of a group: a function of set, seed, number and quarantine. `passedOver` holds quarantined

@@ -18,6 +18,8 @@ const verdictKinds: Readonly<Record<Verdict['kind'], string>> = {
 };
 
 const exposures: Readonly<Record<Exposure, string>> = {
+  forgeable:
+    'The agent is root in the sandbox of its tests, and its processes run on beside them: they can write the verdict.',
   'same-sandbox':
     "The tests run in the agent's own sandbox, where whatever the agent left there and in its services may change them.",
   snapshot: 'The tests run in a fresh sandbox that holds all that the agent changed in its own, such as programs.',

@@ -49,6 +49,8 @@ export interface DataSetOptions {
 export interface DataSetFormat {
   /** Whether loading a set runs code that its address names. Only a command of the user may load such a set. Default: false. */
   readonly runsCode?: true;
+  /** Whether its tasks may ask that the agent's processes run on beside the tests. Default: false. */
+  readonly mayKeepProcesses?: true;
   /** Whether a file holds tasks of this format. All such files of a hub repository or of a directory are read. */
   wants(path: string): boolean;
   open(source: DataSetSource): Promise<DataSet>;

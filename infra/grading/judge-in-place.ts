@@ -1,3 +1,4 @@
+import type { Flag } from '../../workflows/contracts/flags.ts';
 import { wasEndedInside } from '../sandbox/failure.ts';
 import { withoutSecrets } from '../sandbox/process-log.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
@@ -31,7 +32,9 @@ export async function judgeInPlace(
   const { task, diff, workdir, timeoutMs, path, network, subject, secrets, attempt } = input;
   const patch = await store.get(diff.patch.digest);
   const protection = { ...task.protection, ownModules: ownModules(patch) };
-  const toJudge = { patch, protection, subject };
+  // Where both accounts are one, processes that run on may change what is recorded of the tests.
+  const isForgeable = task.keepProcesses && !sandbox.twoUids;
+  const toJudge = { patch, protection, subject, beyond: isForgeable ? [forgeable] : [] };
   if (diff.tooLarge) return judgeRefused(store, tooLarge, toJudge);
   if (diff.unread === true) return judgeRefused(store, unread, toJudge);
   const isFirst = (await sandbox.status(testsKey)).state === 'absent';
@@ -48,14 +51,20 @@ export async function judgeInPlace(
   const programs = isFirst
     ? await restorePrograms(sandbox, { base: await findKept(sandbox, signal), task, attempt }, signal)
     : { refusal: null, flags: [] };
-  const found = { ...toJudge, beyond: [...beyond, ...programs.flags] };
+  const found = { ...toJudge, beyond: [...toJudge.beyond, ...beyond, ...programs.flags] };
   if (programs.refusal !== null) return judgeRefused(store, programs.refusal, found);
   const { usedMb: diskBeforeMb } = await sandbox.diskUsage();
   const run = await runTests(sandbox, task, { workdir, timeoutMs, attempt, diskBeforeMb, path, network }, signal);
-  const exposure = run.exposure === undefined ? {} : ({ exposure: 'same-sandbox' } as const);
+  const exposure =
+    run.exposure === undefined ? {} : { exposure: isForgeable ? ('forgeable' as const) : ('same-sandbox' as const) };
   const told = { ...run, log: withoutSecrets(run.log, secrets), ...exposure };
   return judgeRun(store, told, found, { restored });
 }
+
+const forgeable: Flag = {
+  trick: 'forgeable',
+  evidence: 'the agent is root, and its processes run on beside the tests in its sandbox (keep_processes)',
+};
 
 /** Lists the programs that an agent replaced, as one that is root can do. A list that it has made unreadable changes no verdict. */
 async function changedBy({ twoUids, changes }: Sandbox): Promise<readonly string[]> {

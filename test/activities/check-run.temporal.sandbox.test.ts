@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { WorkflowFailedError } from '@temporalio/client';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
@@ -43,6 +43,29 @@ describe("a run that can't work is refused", () => {
     await writeFile(rows, '');
     const refused = await refusal('no-tasks', { tasks: `slime:${rows}` });
     assert.match(refused, /slime:\S+rows\.jsonl: expected tasks, got none/);
+  });
+
+  it('if the agent could write its own reward in one of its tasks, with their number, an example and the choices', async () => {
+    const set = join(rollouts.home, 'forgeable');
+    const grading = '[grading]\nsandbox = "same"\n';
+    for (const [name, more] of [
+      ['kept', 'keep_processes = true\n'],
+      ['ended', ''],
+    ] as const) {
+      const files = {
+        'task.toml': `[agent]\nuser = "root"\n[environment]\ndocker_image = "temper-tasks:bookworm"\n${grading}${more}`,
+        'instruction.md': 'Do it.\n',
+        'environment/workspace/work': 'open\n',
+        'tests/test.sh': 'true\n',
+      };
+      for (const [path, text] of Object.entries(files)) {
+        await mkdir(dirname(join(set, name, path)), { recursive: true });
+        await writeFile(join(set, name, path), text);
+      }
+    }
+    const refused = await refusal('forgeable', { tasks: `harbor:${set}` });
+    assert.match(refused, /harbor:\S+: in 1 of 2 tasks, for example kept, the agent could write its own reward/);
+    assert.match(refused, /sandbox = "snapshot" or "fresh".*keep_processes = false.*temper eval and temper rollout/);
   });
 
   it('if its pool is not known', async () => {

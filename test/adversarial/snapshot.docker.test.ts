@@ -55,6 +55,12 @@ until python3 -c 'import urllib.request as r; r.urlopen("http://127.0.0.1:8123/a
     const same = { ...asRoot(`${ask} && ${reward}`), gradedIn: 'same', keepProcesses: true } as const;
     const believed = await pipeline.runInPlace(same, { script });
     assert.equal(believed.reward, 1, JSON.stringify(believed.verdict));
+    const forged = await pipeline.runInPlace(
+      { ...asRoot('sleep 1'), gradedIn: 'same', keepProcesses: true },
+      { script },
+    );
+    assert.deepEqual([forged.reward, forged.verdict.exposure], [1, 'forgeable'], forged.log);
+    assert.ok(forged.flags.includes('forgeable'), forged.flags.join());
   });
 
   it('count it out if it has put something in the place of their files, in its own sandbox', async () => {

@@ -19,6 +19,7 @@ export const tricks = [
   'refused-log',
   'limit',
   'solution-host',
+  'forgeable',
 ] as const;
 /**
  * A trick by which an agent may try to get a reward that its work does not deserve. docs/guides/grading.md says how
@@ -57,6 +58,8 @@ export const trickDescriptions: Readonly<Record<Trick, string>> = {
   limit: 'The tests reached a limit of memory, processes or disk space, or their sandbox failed.',
   'solution-host':
     'The agent loaded something from a host that the reference solution names, or from a public host of repositories.',
+  forgeable:
+    'The agent is root in the sandbox of its tests, and its processes run on beside them, so that they may write the verdict.',
 };
 
 /** A suspected trick for people to look at. Honest work may look the same, so a flag never changes a reward. */

@@ -38,6 +38,7 @@ const tree = z.map(
 /** Tasks that a module of the user's own makes; only commands, which run with the user's own rights, load it. */
 export const ownModule: DataSetFormat = {
   runsCode: true,
+  mayKeepProcesses: true,
   wants: () => false,
   async open({ paths }) {
     const [path = ''] = paths;

@@ -22,6 +22,7 @@ import {
   stackCommand,
   wholeNumber,
 } from '../stack/command.ts';
+import type { StackClient } from '../stack/stack-client.ts';
 import { parseBudget } from '../text/budget.ts';
 import { asUsageError, Interrupted } from '../text/errors.ts';
 import { note, print, printJson } from '../text/output.ts';
@@ -93,6 +94,7 @@ async function train(options: TrainOptions): Promise<void> {
   try {
     const id = options.id ?? timestampedId('run');
     const named = await withTaskSet(request, stack, interrupt.signal);
+    await requireUnforged(named, stack);
     interrupt.signal.throwIfAborted();
     starts = true;
     const handle = await startRun(stack.client, id, named);
@@ -114,6 +116,19 @@ async function train(options: TrainOptions): Promise<void> {
     interrupt.release();
     await stack.close();
   }
+}
+
+/** Refuses tasks whose agent could write its own reward, if this process can read them. Otherwise the workers look. */
+async function requireUnforged({ tasks: set }: RunRequest, { config, store }: StackClient): Promise<void> {
+  if (set === undefined) return;
+  const { isElsewhere } = await import('../stack/task-set.ts');
+  if (await isElsewhere(set, config)) return;
+  const { openTaskSource } = await import('../stack/task-source.ts');
+  const { requireUnforgeable } = await import('../../../infra/tasks/forgeable.ts');
+  const { tasks } = await openTaskSource(set, { config, store, offline: false });
+  await requireUnforgeable(tasks, set).catch((error: unknown) => {
+    throw asUsageError(error, '--tasks');
+  });
 }
 
 /** Builds the run's input from the input file and the options, and checks it before anything starts. */

@@ -46,7 +46,7 @@ export async function taskSetFor(
 }
 
 /** Whether a stack that runs elsewhere may have the paths of a set, which this machine lacks. Its workers will say so if not. */
-async function isElsewhere(address: string, config: Config): Promise<boolean> {
+export async function isElsewhere(address: string, config: Config): Promise<boolean> {
   if (configuredTarget(config.env) === undefined) return false;
   const found = await Promise.all(pathsOf(address).map((path) => stat(path).catch(() => null)));
   return found.includes(null);

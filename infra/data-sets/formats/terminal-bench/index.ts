@@ -27,64 +27,67 @@ const diskMb = 10_240;
  * solution and a compose file. The verdict is what the task's parser reads at the end of `run-tests.sh`. What a sandbox
  * cannot provide is rejected, with the name of the field.
  */
-export const terminalBench = directoryFormat({
-  markerFile: 'task.yaml',
-  archive: /(?:^|\/)tasks\.tar\.gz$/,
-  toFiles(tree, name, { options }) {
-    const files = publishedFiles(tree, name);
-    const task = readTaskYaml(files.text('task.yaml'), `${name}/task.yaml`);
-    requireJudged(task, name);
-    // Tests that ask for the agent's shell need its processes and files, so they run in the agent's own sandbox.
-    const besideAgent = task.testsInAgentShell && options.shell !== 'fresh';
-    const compose = files.textOr(composeFile, null);
-    const {
-      main: container,
-      beside,
-      hosts,
-    } = compose === null
-      ? { main: plainContainer, beside: null, hosts: [] }
-      : readCompose({ text: compose, file: `${name}/${composeFile}`, files: shownFiles(tree) }, composeFormat);
-    const { context, mounts, texts, build } = container;
-    const dockerfile = posix.join(context, container.dockerfile);
-    const image = options.image ?? container.image;
-    const described = dockerfileOf(build.inline ?? files.textOr(dockerfile, null), container, name);
-    if (image === null && described === null) {
-      throw unsupported(name, dockerfile, 'a Dockerfile, or an image given with ?image=', 'neither');
-    }
-    const workdir = container.workdir ?? workdirOf(described) ?? '/app';
-    const solve = solutionOf(files, name);
-    const directories = container.directories.filter((path) => path !== workdir);
-    const ofClient = imageOf(tree, { image, context, source: described, added: { mounts, directories, texts } });
-    const buildsOffline = build.offline && typeof ofClient !== 'string';
-    return harborFiles({
-      instruction: task.instruction,
-      image: ofClient,
-      environment: serviceFiles(tree, { beside, image: ofClient, buildsOffline, file: `${name}/${composeFile}` }),
-      workdir,
-      env: container.env,
-      entrypoint: entrypointOf(container, described),
-      ...container.limits,
-      memory: container.memory,
-      hosts,
-      ulimits: container.ulimits,
-      diskMb,
-      agentTimeoutSec: task.agentTimeoutSec,
-      user: options.user,
-      evaluationTimeoutSec: task.testTimeoutSec,
-      protectedPaths: readOnlyPaths(tree, mounts, workdir),
-      ownWorkdir: true,
-      gradedIn: besideAgent ? 'same' : (options.grading ?? (task.testsInAgentShell ? 'fresh' : undefined)),
-      keepProcesses: besideAgent || options.processes === 'keep',
-      // Where both have a `run-tests.sh`, the harness copies that of `tests/` last.
-      tests: new Map([
-        ['run-tests.sh', script(files.text('run-tests.sh'))],
-        ...files.below('tests/'),
-        ['test.sh', script(testScript(task.parser, mounts))],
-      ]),
-      ...(solve !== null && { solution: new Map([['solve.sh', script(solve)]]) }),
-    });
-  },
-});
+export const terminalBench = {
+  mayKeepProcesses: true,
+  ...directoryFormat({
+    markerFile: 'task.yaml',
+    archive: /(?:^|\/)tasks\.tar\.gz$/,
+    toFiles(tree, name, { options }) {
+      const files = publishedFiles(tree, name);
+      const task = readTaskYaml(files.text('task.yaml'), `${name}/task.yaml`);
+      requireJudged(task, name);
+      // Tests that ask for the agent's shell need its processes and files, so they run in the agent's own sandbox.
+      const besideAgent = task.testsInAgentShell && options.shell !== 'fresh';
+      const compose = files.textOr(composeFile, null);
+      const {
+        main: container,
+        beside,
+        hosts,
+      } = compose === null
+        ? { main: plainContainer, beside: null, hosts: [] }
+        : readCompose({ text: compose, file: `${name}/${composeFile}`, files: shownFiles(tree) }, composeFormat);
+      const { context, mounts, texts, build } = container;
+      const dockerfile = posix.join(context, container.dockerfile);
+      const image = options.image ?? container.image;
+      const described = dockerfileOf(build.inline ?? files.textOr(dockerfile, null), container, name);
+      if (image === null && described === null) {
+        throw unsupported(name, dockerfile, 'a Dockerfile, or an image given with ?image=', 'neither');
+      }
+      const workdir = container.workdir ?? workdirOf(described) ?? '/app';
+      const solve = solutionOf(files, name);
+      const directories = container.directories.filter((path) => path !== workdir);
+      const ofClient = imageOf(tree, { image, context, source: described, added: { mounts, directories, texts } });
+      const buildsOffline = build.offline && typeof ofClient !== 'string';
+      return harborFiles({
+        instruction: task.instruction,
+        image: ofClient,
+        environment: serviceFiles(tree, { beside, image: ofClient, buildsOffline, file: `${name}/${composeFile}` }),
+        workdir,
+        env: container.env,
+        entrypoint: entrypointOf(container, described),
+        ...container.limits,
+        memory: container.memory,
+        hosts,
+        ulimits: container.ulimits,
+        diskMb,
+        agentTimeoutSec: task.agentTimeoutSec,
+        user: options.user,
+        evaluationTimeoutSec: task.testTimeoutSec,
+        protectedPaths: readOnlyPaths(tree, mounts, workdir),
+        ownWorkdir: true,
+        gradedIn: besideAgent ? 'same' : (options.grading ?? (task.testsInAgentShell ? 'fresh' : undefined)),
+        keepProcesses: besideAgent || options.processes === 'keep',
+        // Where both have a `run-tests.sh`, the harness copies that of `tests/` last.
+        tests: new Map([
+          ['run-tests.sh', script(files.text('run-tests.sh'))],
+          ...files.below('tests/'),
+          ['test.sh', script(testScript(task.parser, mounts))],
+        ]),
+        ...(solve !== null && { solution: new Map([['solve.sh', script(solve)]]) }),
+      });
+    },
+  }),
+} as const;
 
 /** Returns the files whose content the containers of a task may have before its tests run. */
 const shownFiles = (tree: FileTree): FileTree => new Map([...tree].filter(([path]) => !isHidden(path)));
