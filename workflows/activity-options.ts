@@ -100,11 +100,9 @@ export const timeouts = {
     retry: retry(20, '200ms', '5s'),
   },
   /**
-   * Light stages on one host's queue, where none waits long. The wait is longer than a worker's restart takes. A stage is
-   * retried for two minutes, so that a restart of the container engine does not cost an agent's work.
+   * Heavy stages, which wait for a place in their lane, however long that takes. A stage is retried for two minutes, so that a
+   * restart of the container engine does not cost an agent's work.
    */
-  host: { ...host, scheduleToStartTimeout: '5m' },
-  /** Heavy stages, which wait for a place in their lane, however long that takes. */
   heavy: { ...host, scheduleToStartTimeout: inspectAfter },
   /** The capture of gigabytes. It begins again with each attempt, so there are few. */
   snapshot: { ...host, scheduleToStartTimeout: inspectAfter, startToCloseTimeout: '30m', retry: retry(6, '1s', '30s') },
@@ -220,7 +218,7 @@ export const agentGraceMs = 120_000 + collectMs;
 export const imageMs = 2 * 3_600_000;
 
 /** The duration of all activity attempts to provision, with the wait for the host's worker and the pauses between them. */
-export const provisioningMs = timeouts.host.retry.maximumAttempts * (imageMs + 6 * 60_000);
+export const provisioningMs = timeouts.heavy.retry.maximumAttempts * (imageMs + 6 * 60_000);
 
 /** The largest number of epochs of a rollout. When its last sandbox is lost too, it ends as `infra`. */
 export const maxEpochs = 3;

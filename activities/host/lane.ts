@@ -2,16 +2,14 @@ import type { LaneWidth } from './lane-width.ts';
 
 /**
  * A lane bounds how many stages of one kind run at once on a host. Stages reach it from task queues of its own, whose
- * workers reserve a place before they poll, or from another task queue, in which case they wait for a place themselves.
+ * workers reserve a place before they poll, or within an activity of another stage, if a place is free right then.
  */
 export interface Lane extends LaneQueue {
   readonly width: Pick<LaneWidth, 'most' | 'now' | 'halved'>;
   readonly running: number;
   /** Returns one more task queue of this lane. The lane itself is the first. */
   addQueue(): LaneQueue;
-  /** Resolves when a stage that came from another task queue may run; it has a place until `leave`. */
-  enter(signal: AbortSignal): Promise<void>;
-  /** Gives a stage a place as `enter` does, unless it would have to wait. Returns whether it has one. */
+  /** Gives a stage within another activity a place until `leave`, unless it would have to wait. Returns whether it has one. */
   tryEnter(): boolean;
   leave(): void;
   /** Runs a stage that has a place, and tells the width how it ended. */
@@ -51,7 +49,6 @@ export function createLane(width: LaneWidth, clock = Date.now): Lane {
     },
     ...addQueue(),
     addQueue,
-    enter: (signal) => waiting.untilTaken(tryEnter, signal),
     tryEnter,
     leave: () => {
       places.placed -= 1;

@@ -44,7 +44,7 @@ export const stopSignal = defineSignal<[outcome: Extract<Outcome, 'stale' | 'can
  * Tells the rollouts of a host, by its name, that the host was declared lost. They begin again elsewhere. With a generation, those
  * stay that a later life of the host has placed.
  */
-export const hostLostSignal = defineSignal<[host: string, generation?: number]>('hostLost');
+export const hostLostSignal = defineSignal<[host: string, generation: number]>('hostLost');
 
 export const runStatusQuery = defineQuery<RunStatus>('status');
 export const sweepStatusQuery = defineQuery<SweepStatus>('status');

@@ -8,7 +8,7 @@ it('lets a session outlast its agent, however long the provisioning beside it ta
   const task = { agentTimeoutSec: 3_600 } as Task;
   for (const input of [{}, { agentTimeoutSec: 10 }, { sandboxLifetimeSec: 100_000 }]) {
     const { agentMs, lifetimeMs, sessionMs } = timeLimitsOf(input, task);
-    const provisioning = timeouts.host.retry.maximumAttempts * (imageMs + 5 * 60_000);
+    const provisioning = timeouts.heavy.retry.maximumAttempts * (imageMs + 5 * 60_000);
     assert.ok(sessionMs >= provisioning + agentMs && sessionMs >= lifetimeMs);
   }
 });
