@@ -1,0 +1,175 @@
+import type { FileTree } from '../sandbox/file-tree.ts';
+import { findCommand, type ShellCommand } from './shell-commands.ts';
+
+/*
+ * Commands that download. They are recognised by their words: what a script does with variables, and what other programs do, is
+ * not known. A command that may find all that it needs in the image (`npm test`, `cargo build`) is none.
+ */
+
+/** The largest script that is searched. */
+export const longestScript = 256 * 1024;
+/** The most characters of a command in a message. */
+const shownCharacters = 60;
+
+/** Returns the first command of a script that downloads, with its line; null if there is none. `near`: names of services beside the sandbox. */
+export function downloadIn(script: string, near: readonly string[] = []): Pick<ShellCommand, 'line' | 'text'> | null {
+  return findCommand({ script, line: 1 }, (command) => isDownload(command, near)) ?? null;
+}
+
+/** Returns where the scripts that these ones run download, as `tests/test.sh:3: pip install pytest`; null if nowhere. */
+export function downloadsOf(
+  files: FileTree,
+  {
+    begins,
+    directory,
+    near,
+  }: { readonly begins: readonly string[]; readonly directory: string; readonly near: readonly string[] },
+): string | null {
+  const scripts = new Map(
+    [...files].flatMap(([path, { bytes }]) =>
+      path.endsWith('.sh') && bytes.byteLength <= longestScript
+        ? [[path, new TextDecoder().decode(bytes)] as const]
+        : [],
+    ),
+  );
+  const seen = new Set(begins);
+  for (const path of seen) {
+    const script = scripts.get(path);
+    if (script === undefined) continue;
+    const found = downloadIn(script, near);
+    if (found !== null) return `${directory}${path}:${found.line}: ${found.text.slice(0, shownCharacters)}`;
+    // A script that no other one names is not run.
+    for (const other of scripts.keys()) if (script.includes(other.slice(other.lastIndexOf('/') + 1))) seen.add(other);
+  }
+  return null;
+}
+
+type Rule = (args: readonly string[], context: Context) => boolean;
+
+interface Context {
+  readonly near: readonly string[];
+  readonly env: ReadonlyMap<string, string>;
+}
+
+const has = (args: readonly string[], ...options: readonly string[]): boolean =>
+  args.some((arg) => options.includes(arg.split('=', 1)[0] ?? ''));
+/** The arguments that are no options. */
+const operands = (args: readonly string[]): readonly string[] => args.filter((arg) => !arg.startsWith('-'));
+/** Returns a rule for a program whose first operand is one of these commands. */
+const withCommand =
+  (commands: readonly string[], ...offline: readonly string[]): Rule =>
+  (args) =>
+    commands.includes(operands(args)[0] ?? '') && !has(args, ...offline);
+
+const isLocal = (path: string): boolean =>
+  /^(?:\.{0,2}\/|\.$|\.\[|~|file:)/.test(path) || /\.(?:whl|deb|rpm)$/.test(path);
+
+/** Whether an address is outside of the sandbox. One that a variable names is unknown. */
+function isOutside(address: string, near: readonly string[]): boolean {
+  const [, host = ''] = /^(?:https?|ftp):\/\/(?:[^/@]*@)?(\[[^\]]*\]|[^/:?#]*)/.exec(address) ?? [];
+  if (host === '' || host.startsWith('$') || host.startsWith('[') || near.includes(host)) return false;
+  // A name of one label is that of a service, and no proxy resolves it.
+  return host.includes('.') && !/^(?:127|0|10|192\.168)\.[\d.]+$|\.(?:localhost|local|internal)$/.test(host);
+}
+
+const fetches: Rule = (args, { near }) => args.some((arg) => isOutside(arg.replace(/^--url=/, ''), near));
+
+const pip: Rule = (args, { env }) => {
+  const [command = '', ...what] = operands(args);
+  if (!['install', 'download', 'wheel'].includes(command)) return false;
+  if (has(args, '--no-index', '--offline', '--dry-run') || env.has('PIP_NO_INDEX') || env.has('UV_OFFLINE'))
+    return false;
+  const needsNoBuild =
+    has(args, '--no-build-isolation', '--no-use-pep517') || what.every((path) => path.endsWith('.whl'));
+  const isOwn = what.length > 0 && what.every(isLocal) && !has(args, '-r', '--requirement');
+  return !(isOwn && needsNoBuild);
+};
+
+const python: Rule = (args, context) =>
+  args[0] === '-m' && /^pip3?$/.test(args[1] ?? '') && pip(args.slice(2), context);
+
+const uv: Rule = (args, context) => {
+  const [command = '', ...rest] = args;
+  if (has(args, '--offline') || context.env.has('UV_OFFLINE')) return false;
+  if (command === 'pip') return pip(rest, context);
+  if (command === 'run') return !has(args, '--no-sync');
+  return ['add', 'sync', 'tool'].includes(command) || (command === 'python' && rest[0] === 'install');
+};
+
+const apt: Rule = (args) => {
+  const [command = '', ...packages] = operands(args);
+  if (['update', 'upgrade', 'dist-upgrade', 'build-dep', 'source', 'download'].includes(command)) return true;
+  return command === 'install' && !has(args, '--no-download') && !(packages.length > 0 && packages.every(isLocal));
+};
+
+const system = withCommand(['add', 'install', 'update', 'upgrade'], '--no-network', '--cacheonly', '-C');
+
+const nodePackages: Rule = (args, context) => {
+  if (has(args, '--offline', '--prefer-offline') || context.env.has('npm_config_offline')) return false;
+  const [command = '', ...packages] = operands(args);
+  if (command === 'exec') return has(args, '--yes', '-y');
+  if (!['install', 'i', 'ci', 'add', 'dlx', 'create'].includes(command)) return false;
+  return packages.length === 0 || !packages.every(isLocal);
+};
+
+const git: Rule = (args, { near }) => {
+  const rest = args[0] === '-C' || args[0] === '-c' ? args.slice(2) : args;
+  if (!['clone', 'fetch', 'pull', 'ls-remote'].includes(operands(rest)[0] ?? '')) return false;
+  return rest.some((arg) => isOutside(arg, near) || /^(?:ssh:\/\/|git:\/\/|git@)/.test(arg));
+};
+
+const go: Rule = (args, { env }) => {
+  const [command = '', ...rest] = args;
+  if (env.get('GOPROXY') === 'off' || env.get('GOFLAGS')?.includes('-mod=vendor')) return false;
+  if (command === 'mod') return rest[0] === 'download';
+  return command === 'get' || (command === 'install' && rest.some((one) => one.includes('@')));
+};
+
+const cargo: Rule = (args) => {
+  const [command = ''] = operands(args).filter((arg) => !arg.startsWith('+'));
+  return ['install', 'fetch', 'add'].includes(command) && !has(args, '--offline', '--frozen', '--path');
+};
+
+/** The programs that may download, each with the rule by which it does. */
+const programs: Readonly<Record<string, Rule>> = {
+  apt,
+  'apt-get': apt,
+  apk: system,
+  dnf: system,
+  yum: system,
+  microdnf: system,
+  zypper: system,
+  pip,
+  pip3: pip,
+  python,
+  python3: python,
+  uv,
+  uvx: (args, { env }) => !has(args, '--offline') && !env.has('UV_OFFLINE'),
+  pipx: withCommand(['install', 'run']),
+  poetry: withCommand(['install', 'add', 'update']),
+  conda: withCommand(['install', 'create', 'update'], '--offline'),
+  mamba: withCommand(['install', 'create', 'update'], '--offline'),
+  micromamba: withCommand(['install', 'create', 'update'], '--offline'),
+  npm: nodePackages,
+  pnpm: nodePackages,
+  bun: nodePackages,
+  yarn: (args, context) =>
+    !has(args, '--offline') &&
+    (operands(args).length === 0 ? !has(args, '--version', '-v') : nodePackages(args, context)),
+  npx: (args) => has(args, '--yes', '-y'),
+  bunx: () => true,
+  gem: withCommand(['install'], '--local'),
+  bundle: withCommand(['install'], '--local'),
+  composer: withCommand(['install', 'require', 'update']),
+  go,
+  cargo,
+  rustup: withCommand(['install', 'update', 'toolchain', 'target', 'component']),
+  git,
+  curl: (args, context) => !has(args, '--unix-socket') && fetches(args, context),
+  wget: fetches,
+};
+
+function isDownload({ words: [program = '', ...args], env }: ShellCommand, near: readonly string[]): boolean {
+  const rule = Object.hasOwn(programs, program) ? programs[program] : undefined;
+  return rule?.(args, { near, env }) ?? false;
+}

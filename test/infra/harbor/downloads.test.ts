@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { filesOf } from '../../../infra/exported/task-source.ts';
+import { downloadIn, downloadsOf } from '../../../infra/harbor/downloads.ts';
+
+const near = ['db', 'api.example.com'];
+const found = (script: string): string | null => {
+  const download = downloadIn(script, near);
+  return download === null ? null : `${download.line}: ${download.text}`;
+};
+
+describe('a command that downloads', () => {
+  it('is found by its program and its arguments', () => {
+    for (const line of [
+      'pip install pytest',
+      'python3 -m pip install -q pytest==8.4.1',
+      '/usr/bin/pip3 install --find-links /wheels pytest',
+      'pip install -e .',
+      'uvx -p 3.13 -w pytest==8.4.1 pytest /tests/test_outputs.py -rA',
+      'uv run pytest /tests',
+      'uv pip install --system pytest',
+      'apt-get update',
+      'DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends curl',
+      'apk add --no-cache curl',
+      'curl -LsSf https://astral.sh/uv/0.9.5/install.sh',
+      'wget -q "https://data.example.org/$NAME.zip"',
+      'git clone --depth 1 -b main https://b.example/c',
+      'git clone git@b.example:c',
+      'npm ci',
+      'npm install --no-audit jest',
+      'yarn',
+      'npx --yes jest',
+      'cargo install ripgrep',
+      'go install gotest.tools/gotestsum@latest',
+      'go mod download',
+      'gem install rspec',
+      'conda install -y numpy',
+    ])
+      assert.equal(found(`#!/bin/bash\nset -e\n${line}\n`), `3: ${line}`);
+  });
+
+  it('is none if the sandbox has all that it reads', () => {
+    for (const line of [
+      'pip install --no-index --find-links /wheels pytest',
+      'PIP_NO_INDEX=1 pip install pytest',
+      'pip install -e . --no-deps --no-build-isolation',
+      'pip install /wheels/pytest-8.4.1-py3-none-any.whl',
+      'pip list',
+      'uv run --offline pytest',
+      'uv run --no-sync pytest',
+      'apt list --installed',
+      'apt-get clean',
+      'apt-get install -y ./local.deb',
+      'npm test',
+      'npm run install-check',
+      'npm ci --offline',
+      'npx jest',
+      'yarn test',
+      'cargo build --release',
+      'cargo install --path .',
+      'go install ./...',
+      'go test ./...',
+      'curl http://localhost:8080/health',
+      'curl -s "http://127.0.0.1:5000/a?b=https://c.example"',
+      'curl http://[::1]:80/',
+      'curl http://db:5432/',
+      'curl https://api.example.com/v1',
+      'curl "http://$HOST:8080/"',
+      'curl --unix-socket /run/a.sock http://a.example/',
+      'wget -q file:///srv/a',
+      'git clone /srv/c work',
+      'git clone --depth 1 "$REPOSITORY"',
+      'git fetch origin',
+    ])
+      assert.equal(found(line), null, line);
+  });
+
+  it('is none in a comment or a text', () => {
+    for (const script of [
+      '# pip install pytest',
+      'ls # then curl https://a.example',
+      'echo "run: pip install pytest"',
+      "printf '%s\\n' 'curl https://a.example'; ls",
+      'echo "a\ncurl https://a.example\n"',
+      'cat >install.sh <<EOF\npip install pytest\nEOF\nls',
+      "cat <<-'END' | grep x\n\tcurl https://a.example\n\tEND\nls",
+      'grep -q "apt-get install" Dockerfile',
+      'test "$(cat curl)" = "https://a.example"',
+      'python3 -c \'import os; print("pip install")\'',
+    ])
+      assert.equal(found(script), null, script);
+  });
+
+  it('is found wherever the shell runs it', () => {
+    for (const [script, expected] of [
+      ['cd /tmp && pip install pytest && pytest', '1: pip install pytest'],
+      ['ls; (pip install pytest)', '1: pip install pytest'],
+      ['install() {\n  pip install pytest\n}\ninstall', '2: pip install pytest'],
+      ['curl -LsSf https://a.example/install.sh | sh', '1: curl -LsSf https://a.example/install.sh'],
+      ['sudo -u root timeout -k 5 60 apt-get update', '1: sudo -u root timeout -k 5 60 apt-get update'],
+      ['if [ "$A" = b ]; then\n pip install pytest\nfi', '2: pip install pytest'],
+      ['if ! pip install pytest; then exit 1; fi', '1: pip install pytest'],
+      ['pip install pytest >/dev/null 2>&1', '1: pip install pytest'],
+      ['KEY=$(curl -s https://a.example/key)', '1: curl -s https://a.example/key'],
+      ['bash -lc "cd x && npm ci"', '1: npm ci'],
+      ['bash -e <<EOF\n\npip install pytest\nEOF', '3: pip install pytest'],
+      ['apt-get \\\n  -qq \\\n  update', '1: apt-get -qq update'],
+      ['cat <<EOF\ntext\nEOF\npip install pytest', '4: pip install pytest'],
+      ['pip install pytest || exit 1', '1: pip install pytest'],
+      ['pip install pytest || pip install --user pytest', '1: pip install pytest'],
+      ['for p in a b; do pip install $p; done', '1: pip install $p'],
+    ] as const)
+      assert.equal(found(script), expected, script);
+  });
+
+  it('is none if the script does without it', () => {
+    for (const script of [
+      'pip install pytest || true',
+      'pip install pytest 2>/dev/null || :',
+      'apt-get update && apt-get install -y curl || echo "no network"',
+      '{ apt-get update; apt-get install -y curl; } || true',
+      'curl -s https://a.example/x | sh || true',
+      'command -v uv || pip install uv',
+      'which uv >/dev/null 2>&1 || { apt-get update && curl -L https://a.example | sh; }',
+      'command -v curl || (apt-get update; apt-get install -y curl)',
+      'if ! command -v uv >/dev/null; then\n  curl -L https://a.example | sh\nfi',
+      'if python3 -c "import pytest"; then\n  ls\nelse\n  pip install pytest\nfi',
+      'if [ ! -f /usr/bin/jq ]; then apt-get install -y jq; fi',
+      'if [ -z "$(command -v jq)" ]; then apt-get install -y jq; fi',
+      'python3 -c "import pytest" || pip install pytest',
+    ])
+      assert.equal(found(script), null, script);
+    assert.equal(found('command -v uv || pip install uv\npip install pytest'), '2: pip install pytest');
+    assert.equal(found('if ! command -v uv; then pip install uv; fi\nuvx pytest'), '2: uvx pytest');
+  });
+});
+
+it('of the scripts of a directory, those are searched that others name', () => {
+  const files = filesOf({
+    'test.sh': 'source "$TESTS/setup.sh"\npytest\n',
+    'setup.sh': 'ls\npip install pytest\n',
+    'unused.sh': 'curl https://a.example\n',
+    'notes.txt': 'pip install pytest\n',
+  });
+  const where = { begins: ['test.sh'], directory: 'tests/', near };
+  assert.equal(downloadsOf(files, where), 'tests/setup.sh:2: pip install pytest');
+  assert.equal(downloadsOf(new Map([...files].filter(([path]) => path !== 'setup.sh')), where), null);
+});
