@@ -1,50 +1,92 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
-import { exceeds, type NetworkMode, type NetworkPolicy } from '../../workflows/contracts/network.ts';
+import { exceeds, type NetworkMode, type NetworkPolicy, setUpNeeds } from '../../workflows/contracts/network.ts';
 import type { Task, TaskStep } from '../../workflows/contracts/task.ts';
+
+type Networks = Pick<Task, 'network' | 'testNetwork' | 'steps'>;
+type NetworksOfStep = Pick<TaskStep, 'network' | 'testNetwork'>;
+
+/** A network that a task needs and that the operator does not allow. */
+export interface NetworkLack {
+  readonly who: 'agent' | 'tests';
+  /** The name of the step that has the network; null for the whole task. */
+  readonly step: string | null;
+  /** The mode that would do. */
+  readonly mode: NetworkMode;
+  /** What `TEMPER_NETWORK` allows. */
+  readonly cap: NetworkMode;
+  /** The command that needs it, with its place; null if the task asks for it. */
+  readonly neededFor: string | null;
+}
+
+/**
+ * Lists the networks that a task needs and that the operator does not allow: those it asks for, unless they are optional, and the
+ * default network of tests that download. Without them its tests may never pass, so it must not start.
+ */
+export function networkLacks({ steps = [], ...whole }: Networks, cap: NetworkMode): readonly NetworkLack[] {
+  const lacksOf = ({ network, testNetwork }: NetworksOfStep, step: string | null): readonly NetworkLack[] =>
+    [['agent', network] as const, ['tests', testNetwork] as const].flatMap(([who, policy]) => {
+      if (policy === undefined || policy.optional === true || !exceeds(policy.mode, cap)) return [];
+      return [{ who, step, mode: policy.mode, cap, neededFor: policy.neededFor ?? null }];
+    });
+  return [...lacksOf(whole, null), ...steps.flatMap((step) => lacksOf(step, step.name))];
+}
+
+/** Says what a task lacks, in a clause behind its name. */
+export function lackText({ who, step, mode, cap, neededFor }: NetworkLack): string {
+  const of = step === null ? '' : `, step ${step}`;
+  const why = neededFor === null ? '' : ` (${neededFor})`;
+  return `${of}: expected the network ${cap} or less for its ${who}, which TEMPER_NETWORK allows, got ${mode}${why}`;
+}
+
+/** Says what a user may do about a task, or about several, that lack a network. */
+export function lackChoices(
+  { who, mode, neededFor }: Pick<NetworkLack, 'who' | 'mode' | 'neededFor'>,
+  several = false,
+): string {
+  const [its, it] = several ? ['their', 'them'] : ['its', 'the task'];
+  const grant =
+    neededFor?.startsWith(setUpNeeds) === true
+      ? 'put what the set-up downloads into the image'
+      : `set TEMPER_NETWORK=${mode} for the control worker and the hosts`;
+  const offline =
+    who === 'agent' ? '' : `, run ${its} tests without a network all the same (--offline-tests, settings.offlineTests)`;
+  return `${grant}${offline}, or leave ${it} out (--leave-out, leaveOut)`;
+}
 
 /**
  * Returns a task with the networks that it gets: those that it asks for, without the optional ones that the operator does not
  * allow. Throws UnsupportedTask if it needs more than that.
  */
-export function grantNetwork({ network, testNetwork, steps, ...task }: Task, cap: NetworkMode): Task {
-  const ofStep = ({ network: own, testNetwork: ofTests, ...step }: TaskStep): TaskStep => ({
-    ...step,
-    ...granted({ network: own, testNetwork: ofTests }, { cap, id: `${task.id}, step ${step.name}` }),
-  });
+export function grantNetwork(task: Task, cap: NetworkMode): Task {
+  const [lack] = networkLacks(task, cap);
+  if (lack !== undefined) {
+    throw new TemperFailure('UnsupportedTask', `task ${task.id}${lackText(lack)}; ${lackChoices(lack)}`);
+  }
+  const { network, testNetwork, steps, ...rest } = task;
   return {
-    ...task,
-    ...granted({ network, testNetwork }, { cap, id: task.id }),
-    ...(steps !== undefined && { steps: steps.map(ofStep) }),
+    ...rest,
+    ...granted({ network, testNetwork }, cap),
+    ...(steps !== undefined && {
+      steps: steps.map(({ network: own, testNetwork: ofTests, ...step }) => ({
+        ...step,
+        ...granted({ network: own, testNetwork: ofTests }, cap),
+      })),
+    }),
   };
 }
 
-type Networks = Pick<TaskStep, 'network' | 'testNetwork'>;
-
 function granted(
-  { network, testNetwork }: { readonly [Field in keyof Networks]: Networks[Field] | undefined },
-  asked: Omit<Asked, 'who'>,
-): Networks {
-  const ofAgent = grant(network, { ...asked, who: 'agent' });
-  const ofTests = grant(testNetwork, { ...asked, who: 'tests' });
+  { network, testNetwork }: { readonly [Field in keyof NetworksOfStep]: NetworksOfStep[Field] | undefined },
+  cap: NetworkMode,
+): NetworksOfStep {
+  const grant = (policy: NetworkPolicy | undefined): NetworkPolicy | undefined => {
+    if (policy === undefined || exceeds(policy.mode, cap)) return undefined;
+    const { optional: _, neededFor: __, ...given } = policy;
+    return given;
+  };
+  const [ofAgent, ofTests] = [grant(network), grant(testNetwork)];
   return {
     ...(ofAgent !== undefined && { network: ofAgent }),
     ...(ofTests !== undefined && { testNetwork: ofTests }),
   };
-}
-
-interface Asked {
-  readonly cap: NetworkMode;
-  readonly id: string;
-  readonly who: 'agent' | 'tests';
-}
-
-function grant(policy: NetworkPolicy | undefined, { cap, id, who }: Asked): NetworkPolicy | undefined {
-  if (policy === undefined) return undefined;
-  const { optional, ...needed } = policy;
-  if (!exceeds(policy.mode, cap)) return needed;
-  if (optional) return undefined;
-  throw new TemperFailure(
-    'UnsupportedTask',
-    `task ${id}: expected the network ${cap} or less for its ${who}, which TEMPER_NETWORK allows, got ${policy.mode}; set TEMPER_NETWORK=${policy.mode} for the control worker and the hosts, or leave the task out`,
-  );
 }

@@ -1,3 +1,4 @@
+import { setUpNeeds } from '../../workflows/contracts/network.ts';
 import type { FileTree } from '../sandbox/file-tree.ts';
 import { findCommand, type ShellCommand } from './shell-commands.ts';
 
@@ -8,23 +9,40 @@ import { findCommand, type ShellCommand } from './shell-commands.ts';
 
 /** The largest script that is searched. */
 export const longestScript = 256 * 1024;
-/** The most characters of a command in a message. */
-const shownCharacters = 60;
+/** The most characters of a command with its place, which is in the history of each rollout. */
+const shownCharacters = 100;
 
-/** Returns the first command of a script that downloads, with its line; null if there is none. `near`: names of services beside the sandbox. */
+/** Returns the first command of a script that downloads, with its line; null if there is none. */
 export function downloadIn(script: string, near: readonly string[] = []): Pick<ShellCommand, 'line' | 'text'> | null {
   return findCommand({ script, line: 1 }, (command) => isDownload(command, near)) ?? null;
 }
 
-/** Returns where the scripts that these ones run download, as `tests/test.sh:3: pip install pytest`; null if nowhere. */
-export function downloadsOf(
-  files: FileTree,
-  {
-    begins,
-    directory,
-    near,
-  }: { readonly begins: readonly string[]; readonly directory: string; readonly near: readonly string[] },
+/** What a script may find beside the sandbox and before its start. */
+interface Surroundings {
+  /** The commands of a task's set-up. */
+  readonly setup: readonly string[];
+  /** Names of services beside the sandbox, and of other hosts that it knows. */
+  readonly near: readonly string[];
+}
+
+/**
+ * Returns the command by which the tests of a task or of its step download, or the set-up before them, as
+ * `tests/test.sh:3: pip install pytest`; null if there is none.
+ */
+export function neededDownload(
+  { tests, begin }: { readonly tests: FileTree; readonly begin: { readonly workdir: FileTree } | null },
+  { setup, near }: Surroundings,
 ): string | null {
+  const ofTests = downloadOfFiles(tests, ['prepare.sh', 'test.sh'], near);
+  if (ofTests !== null) return `tests/${ofTests}`.slice(0, shownCharacters);
+  const ofStep = downloadOfFiles(begin?.workdir ?? new Map(), ['setup.sh'], near);
+  const ofTask = setup.map((command) => downloadIn(command, near)?.text).find((text) => text !== undefined);
+  const found = ofStep ?? ofTask ?? null;
+  return found === null ? null : `${setUpNeeds}${found}`.slice(0, shownCharacters);
+}
+
+/** Returns the first command by which the scripts that begin, or those that they name, download. */
+function downloadOfFiles(files: FileTree, begin: readonly string[], near: readonly string[]): string | null {
   const scripts = new Map(
     [...files].flatMap(([path, { bytes }]) =>
       path.endsWith('.sh') && bytes.byteLength <= longestScript
@@ -32,13 +50,12 @@ export function downloadsOf(
         : [],
     ),
   );
-  const seen = new Set(begins);
+  const seen = new Set(begin);
   for (const path of seen) {
     const script = scripts.get(path);
     if (script === undefined) continue;
     const found = downloadIn(script, near);
-    if (found !== null) return `${directory}${path}:${found.line}: ${found.text.slice(0, shownCharacters)}`;
-    // A script that no other one names is not run.
+    if (found !== null) return `${path}:${found.line}: ${found.text}`;
     for (const other of scripts.keys()) if (script.includes(other.slice(other.lastIndexOf('/') + 1))) seen.add(other);
   }
   return null;

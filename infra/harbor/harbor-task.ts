@@ -9,8 +9,9 @@ import { type Beside, imagesBeside, namesBeside, type TaskService } from '../san
 import { readOnlyPaths } from './added-files.ts';
 import { agentIsRoot } from './agent-account.ts';
 import { artifactsFor, keepsOutside, requireSeparable } from './artifacts.ts';
-import { mainHealthCheck, readComposeFile } from './compose-file.ts';
+import { type ComposedTask, mainHealthCheck, readComposeFile } from './compose-file.ts';
 import { type Dockerfile, readDockerfile } from './dockerfile.ts';
+import { neededDownload } from './downloads.ts';
 import { entrypointOf } from './entrypoint.ts';
 import { environmentFiles } from './environment-files.ts';
 import { type Grading, gradingFile, parseGrading } from './grading-file.ts';
@@ -19,7 +20,7 @@ import { dockerfileSource, readMainImage, workspaceOf } from './main-image.ts';
 import { type McpServer, mcpServersOf } from './mcp-servers.ts';
 import { plainDockerfile } from './plain-dockerfile.ts';
 import { memoryOf } from './task-memory.ts';
-import { agentNetwork, testNetwork } from './task-network.ts';
+import { agentNetwork, type TestsToConnect, testNetwork } from './task-network.ts';
 import {
   type CollectCommand,
   collectOf,
@@ -103,7 +104,7 @@ export function readHarborTask(tree: FileTree): HarborTask {
       ...gpusOf(toml),
       ...(gradedIn !== 'fresh' && { gradedIn }),
       ...agentOf(toml),
-      ...networksAndSteps(toml, { judgedByLog: grading !== null }),
+      ...networksAndSteps(toml, [work, ...steps], { judgedByLog: grading !== null, beside, hosts }),
     },
     ...work,
     steps,
@@ -147,18 +148,22 @@ function judgedBy(tree: FileTree, toml: TaskToml): Pick<HarborTask, 'grading' | 
   throw malformed('task.toml', `no verifier.reward_weights, since tests with a ${gradingFile} write no reward`, 'some');
 }
 
-function networksOf(toml: TaskToml, tests: { readonly judgedByLog: boolean }): Pick<Task, 'network' | 'testNetwork'> {
+function networksOf(toml: TaskToml, tests: TestsToConnect): Pick<Task, 'network' | 'testNetwork'> {
   const network = agentNetwork(toml);
   const ofTests = testNetwork({ ...toml, environment: toml.verifier.environment ?? toml.environment }, tests);
   return { ...(network !== undefined && { network }), ...(ofTests !== undefined && { testNetwork: ofTests }) };
 }
 
+/** Returns the networks of a task and its steps. `works`: the work of the whole task, and of each step. */
 function networksAndSteps(
   toml: TaskToml,
-  tests: { readonly judgedByLog: boolean },
+  works: readonly Work[],
+  { judgedByLog, beside, hosts }: { readonly judgedByLog: boolean } & Pick<ComposedTask, 'beside' | 'hosts'>,
 ): Pick<Task, 'network' | 'testNetwork' | 'steps' | 'rewardOfSteps'> {
-  const networks = networksOf(toml, tests);
-  return { ...networks, ...describeSteps(toml, networks) };
+  const surroundings = { ...toml.environment, near: [...namesBeside(beside), ...hosts.map(({ name }) => name)] };
+  const [download = null, ...ofSteps] = works.map((work) => neededDownload(work, surroundings));
+  const networks = networksOf(toml, { judgedByLog, download });
+  return { ...networks, ...describeSteps(toml, networks, ofSteps) };
 }
 
 /** The content of a task that is one piece of work. */

@@ -23,24 +23,35 @@ export function agentNetwork({ environment, agent }: Pick<Tables, 'environment' 
   return table === 'environment' && policy?.mode === 'public' ? undefined : policy;
 }
 
+/** The facts of tests on which their network depends where the task does not name it. */
+export interface TestsToConnect {
+  /** Whether a log says what they found. Their images hold all that they need, so they have no network by default. */
+  readonly judgedByLog: boolean;
+  /** The command by which they, or the set-up before them, download; null if there is none. */
+  readonly download: string | null;
+}
+
 /**
  * Returns the network of a task's tests; undefined if they have none. The verifier's own table comes before the environment's.
- * Tests that install what they need count on Harbor's default, `public`, and others run without it. So it is granted as far as
- * the operator allows, except to tests that are judged by their log, whose images hold all that they need, unless the task says
- * so itself. Throws TemperFailure MalformedTask.
+ * Tests that install what they need count on Harbor's default, `public`, and others run without it. So these get it as far as
+ * the operator allows, and those that download need it. Throws TemperFailure MalformedTask.
  */
-export function testNetwork(
-  tables: Tables,
-  { judgedByLog }: { readonly judgedByLog: boolean },
-): NetworkPolicy | undefined {
+export function testNetwork(tables: Tables, { judgedByLog, download }: TestsToConnect): NetworkPolicy | undefined {
   const { verifier, environment } = tables;
   const { table, policy } = askedBy({ verifier, environment }, 'verifier');
   if (table === 'verifier') return policy;
   const isDefault =
     environment.network_mode === undefined && environment.allow_internet !== false && policy === undefined;
-  if (policy?.mode === 'public') return { ...policy, optional: true };
-  return isDefault && !judgedByLog ? { mode: 'public', hosts: [], ports: [...defaultPorts], optional: true } : policy;
+  if (policy?.mode === 'public') return byDefault(policy, download);
+  const isOpen = isDefault && !judgedByLog;
+  return isOpen ? byDefault({ mode: 'public', hosts: [], ports: [...defaultPorts] }, download) : policy;
 }
+
+/** Returns the network that tests have unless their task says otherwise: needed if they download, else optional. */
+const byDefault = (policy: NetworkPolicy, download: string | null): NetworkPolicy => ({
+  ...policy,
+  ...(download === null ? { optional: true } : { neededFor: download }),
+});
 
 /**
  * Returns the network of the build of a task's image: the environment's hosts, if it lists some, or every public address. The
@@ -65,13 +76,22 @@ const noNetwork: NetworkPolicy = { mode: 'none', hosts: [], ports: [...defaultPo
 export function stepNetworks(
   step: Pick<Tables, 'agent' | 'verifier'>,
   whole: Pick<TaskStep, 'network' | 'testNetwork'>,
+  download: string | null,
 ): Pick<TaskStep, 'network' | 'testNetwork'> {
   const ownOf = (phase: 'agent' | 'verifier', usual: NetworkPolicy = noNetwork): NetworkPolicy | undefined => {
     const { table, policy = noNetwork } = askedBy({ [phase]: step[phase] }, phase, 'steps: ');
     return table !== phase || isDeepStrictEqual(policy, usual) ? undefined : policy;
   };
-  const [network, testNetwork] = [ownOf('agent', whole.network), ownOf('verifier', whole.testNetwork)];
+  const network = ownOf('agent', whole.network);
+  const testNetwork = ownOf('verifier', whole.testNetwork) ?? defaultOfStep(whole.testNetwork, download);
   return { ...(network !== undefined && { network }), ...(testNetwork !== undefined && { testNetwork }) };
+}
+
+/** Returns the default network of a step whose tests need it and those of the whole task do not, or the other way round. */
+function defaultOfStep(whole: NetworkPolicy | undefined, download: string | null): NetworkPolicy | undefined {
+  const { optional, neededFor, ...policy } = whole ?? noNetwork;
+  if (optional === undefined && neededFor === undefined) return undefined;
+  return (neededFor === undefined) === (download === null) ? undefined : byDefault(policy, download);
 }
 
 interface Asked {

@@ -89,21 +89,25 @@ export function collectOf(
   });
 }
 
-/** Returns what a workflow knows of the steps of a task; nothing for a task that is one piece of work. */
+/**
+ * Returns what a workflow knows of the steps of a task; nothing for a task that is one piece of work. `downloads`: the commands by
+ * which the tests of each step download.
+ */
 export function describeSteps(
   toml: TaskToml,
   networks: Pick<Task, 'network' | 'testNetwork'>,
+  downloads: readonly (string | null)[],
 ): Pick<Task, 'steps' | 'rewardOfSteps'> {
   if (toml.steps.length === 0) return {};
-  const steps = toml.steps.map((step) => ({
+  const steps = toml.steps.map((step, index) => ({
     name: step.name,
     ...(step.agent.timeout_sec != null && { agentTimeoutSec: step.agent.timeout_sec }),
     ...(step.verifier.timeout_sec != null && { evaluationTimeoutSec: step.verifier.timeout_sec }),
     ...gateOf(step),
-    ...stepNetworks(step, networks),
+    ...stepNetworks(step, networks, downloads[index] ?? null),
   }));
   requireShort('network', 'hosts and ports', {
-    written: steps.map(({ network, testNetwork }) => [network, testNetwork]),
+    written: steps.map(({ network, testNetwork }) => [network, { ...testNetwork, neededFor: undefined }]),
     instead: 'name the hosts that several steps need in [environment]',
   });
   requireShort('min_reward', 'scores', {

@@ -1,6 +1,7 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { builtInHostTools } from '../../workflows/contracts/host-tools.ts';
-import { exceeds, type NetworkMode, networkModes } from '../../workflows/contracts/network.ts';
+import { type NetworkMode, networkModes } from '../../workflows/contracts/network.ts';
+import { networkLacks } from '../egress/grant-network.ts';
 import { type HarborTask, imagesOf, ofStep } from '../harbor/harbor-task.ts';
 import { type HostVariables, neededVariables } from '../harbor/host-variables.ts';
 import { mostCpusOf } from '../sandbox/needs.ts';
@@ -197,12 +198,8 @@ function tooLarge({ description }: HarborTask, host: CheckedHost): Refusal | nul
 
 /** Returns the settings that the operator has to change before a task can run. */
 function lackingSettings(task: HarborTask, { network, variables, hasOwnTools }: CheckedHost): readonly string[] {
-  const policies = [task.description, ...(task.description.steps ?? [])].flatMap((one) => [
-    one.network,
-    one.testNetwork,
-  ]);
-  const needed = policies.flatMap((policy) => (policy === undefined || policy.optional ? [] : [policy.mode]));
-  const mode = networkModes.findLast((one) => needed.includes(one) && exceeds(one, network));
+  const lacks = networkLacks(task.description, network);
+  const mode = networkModes.findLast((one) => lacks.some((lack) => lack.mode === one));
   const builtIn: readonly string[] = builtInHostTools;
   const tools = hasOwnTools ? [] : (task.description.hostTools ?? []).filter((name) => !builtIn.includes(name));
   const missing = neededVariables(task).filter((name) => !Object.hasOwn(variables, name));

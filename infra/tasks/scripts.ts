@@ -1,14 +1,13 @@
 import { instructions } from '../harbor/dockerfile.ts';
+import { downloadIn, longestScript } from '../harbor/downloads.ts';
 import type { HarborTask } from '../harbor/harbor-task.ts';
 import type { FileEntry, FileTree } from '../sandbox/files.ts';
+import type { BuildContext } from '../sandbox/image.ts';
 import { imagesBeside } from '../sandbox/service.ts';
 
 /*
  * The scripts of a task, and the commands in them that show what the task needs, without running it.
  */
-
-/** The largest script that is searched. */
-export const longestScript = 256 * 1024;
 
 export const textOf = (entry: FileEntry | undefined): string => new TextDecoder().decode(entry?.bytes);
 
@@ -37,18 +36,6 @@ const asRoot: readonly RegExp[] = [
   />\s?\/(?:etc|usr|opt|root|lib)\//,
 ];
 
-/** Commands that need a network. Each is sought in a line of its own, whose options are few. */
-const downloading: readonly RegExp[] = [
-  /\bapt(?:-get)? (?:-\S+ ){0,5}(?:update|install)\b/,
-  /\b(?:apk|dnf|yum|microdnf) (?:-\S+ ){0,5}(?:add|install|update)\b/,
-  /\bpip3? install\b(?!.*--no-index)/,
-  /\buv (?:add|sync|run|pip install|tool)\b|\buvx /,
-  /\b(?:npm|pnpm) (?:ci|i|install|add)\b|\byarn(?: install| add|$)/,
-  /\b(?:curl|wget) .*https?:\/\/(?!localhost|127\.|0\.0\.0\.0|\[::)/,
-  /\bgit clone (?:\S+ ){0,6}(?:https?:|git@|ssh:)/,
-  /\bgo (?:get|install|mod download)\b|\bcargo install\b|\bgem install\b|\bconda install\b/,
-];
-
 /** The place of a program in a line: at its beginning, or behind another command and variables of its own. */
 const called = String.raw`(?:^|[;&|({!]|\b(?:do|else|exec|if|sudo|then|time|timeout \S+|until|while) )\s*(?:\w+=\S* )*`;
 /**
@@ -69,11 +56,12 @@ const isComment = (line: string): boolean => /^\s*#/.test(line);
 const lineWith = (script: string, sought: readonly RegExp[]): string | undefined =>
   script.split('\n').find((line) => !isComment(line) && sought.some((command) => command.test(line)));
 
-export const downloads = (script: string): boolean => lineWith(script, downloading) !== undefined;
 export const needsRoot = (script: string): boolean => lineWith(script, asRoot) !== undefined;
 /** Returns the line of a script that only root may run; undefined if there is none. */
 export const lineOfRoot = (script: string): string | undefined => lineWith(script, asRoot);
-export const buildDownloads = (dockerfile: FileEntry | undefined): boolean => commandsOf(dockerfile).some(downloads);
+/** Whether the build of an image downloads, by its Dockerfile or by a script that this one runs. */
+export const buildDownloads = ({ files, scripts }: Pick<BuildContext, 'files' | 'scripts'>): boolean =>
+  [...commandsOf(files.get('Dockerfile')), ...scripts].some((script) => downloadIn(script) !== null);
 
 /**
  * Returns where tests, solution or build of a task run a program that ignores proxy settings, although they may have a network; null

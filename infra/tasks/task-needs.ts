@@ -1,4 +1,5 @@
 import type { NetworkPolicy } from '../../workflows/contracts/network.ts';
+import { longestScript } from '../harbor/downloads.ts';
 import type { HarborTask } from '../harbor/harbor-task.ts';
 import { neededVariables } from '../harbor/host-variables.ts';
 import { newestVersion } from '../harbor/task-toml.ts';
@@ -7,17 +8,7 @@ import type { FileEntry } from '../sandbox/files.ts';
 import { imagesBeside } from '../sandbox/service.ts';
 import { generatedImage } from './generated/generate.ts';
 import { lacksTmux } from './lacks-tmux.ts';
-import {
-  buildDownloads,
-  buildsOf,
-  downloads,
-  lineOfRoot,
-  longestScript,
-  needsRoot,
-  placeWithoutProxy,
-  scriptsOf,
-  textOf,
-} from './scripts.ts';
+import { buildDownloads, buildsOf, lineOfRoot, needsRoot, placeWithoutProxy, scriptsOf, textOf } from './scripts.ts';
 
 /** The facts of a host on which some needs depend. */
 export interface NeedyHost {
@@ -146,8 +137,7 @@ export const needs = {
   },
   'network for the build': {
     what: 'their Dockerfile downloads: TEMPER_NETWORK=public',
-    isNeeded: (task) =>
-      buildsOf(task).some(({ files, scripts }) => buildDownloads(files.get('Dockerfile')) || scripts.some(downloads)),
+    isNeeded: (task) => buildsOf(task).some(buildDownloads),
   },
   'network for the agent': {
     what: 'their agent is meant to reach hosts outside: TEMPER_NETWORK',
@@ -175,9 +165,9 @@ export const needs = {
     isNeeded: ({ skillsDirectory }) => skillsDirectory !== null,
   },
   'network for the tests': {
-    what: 'their tests download, or are meant to reach hosts outside: TEMPER_NETWORK, without which they may never pass',
-    isNeeded: ({ tests, description: { testNetwork, steps = [] } }) =>
-      [testNetwork, ...steps.map((step) => step.testNetwork)].some(asksForHosts) || scriptsOf(tests).some(downloads),
+    what: 'their tests download, or are meant to reach hosts outside: TEMPER_NETWORK, or --offline-tests',
+    isNeeded: ({ description }) => testNetworksOf(description).some(asksForHosts),
+    place: ({ description }) => testNetworksOf(description).find(asksForHosts)?.neededFor ?? null,
   },
   'programs that ignore proxies': {
     what: 'a network is reached by proxy settings alone, which ssh, ping, Maven, Gradle and others do not read',
@@ -224,6 +214,11 @@ export const mostMemoryOf = (description: HarborTask['description']): number =>
 /** Whether a phase with this policy needs a network: it asks for one that is not optional. */
 const asksForHosts = (policy: NetworkPolicy | undefined): boolean =>
   policy !== undefined && policy.mode !== 'none' && policy.optional !== true;
+
+const testNetworksOf = ({ testNetwork, steps = [] }: HarborTask['description']) => [
+  testNetwork,
+  ...steps.map((step) => step.testNetwork),
+];
 
 /** The address of a port on the sandbox's own network device. */
 const port = /\b(?:localhost|127\.0\.0\.1|0\.0\.0\.0):\d{2,5}\b|\bconnect\(\(["'](?:localhost|127\.0\.0\.1)["']/;

@@ -14,6 +14,10 @@ it('a regrade gives tests the network that they had, whatever the operator allow
   const optional = { ...offline, testNetwork: { ...open, optional: true } } as const;
   assert.deepEqual(networkedAsBefore({}, optional), offline);
   assert.deepEqual(networkedAsBefore(used, optional), { ...offline, testNetwork: open });
+  // So it is with tests that download, which the user may have let run without a network.
+  const needed = { ...offline, testNetwork: { ...open, neededFor: 'tests/test.sh:1: npm ci' } } as const;
+  assert.deepEqual(networkedAsBefore({}, needed), offline);
+  assert.deepEqual(networkedAsBefore(used, needed), { ...offline, testNetwork: open });
   // Nothing is known of a rollout whose evaluation failed.
   assert.deepEqual(networkedAsBefore(null, optional), optional);
   for (const verdict of [{}, used, null]) {

@@ -21,6 +21,9 @@ export const hostName: RegExp =
 /** The ports of HTTP and HTTPS. */
 export const defaultPorts: readonly number[] = [80, 443];
 
+/** The beginning of what a network is needed for, if that is a command of the set-up, which none reaches. */
+export const setUpNeeds = 'set-up, which never has a network: ';
+
 /** The hosts that one phase of a task may reach. */
 export const networkPolicy = z
   .strictObject({
@@ -47,6 +50,11 @@ export const networkPolicy = z
     optional: z
       .exactOptional(z.literal(true))
       .describe('Set if the phase has no network, instead of being refused, where the operator allows less.'),
+    neededFor: z
+      .exactOptional(z.string().min(1).max(200))
+      .describe(
+        'The command, with its file and line, for which tests cannot do without the network that they have by default.',
+      ),
   })
   .refine(({ mode, hosts }) => (mode === 'allowlist') === hosts.length > 0, {
     path: ['hosts'],

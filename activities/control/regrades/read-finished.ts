@@ -104,14 +104,15 @@ export function finishedSteps(
 }
 
 /**
- * Returns a task whose tests have a network if they had one before. What is optional is not decided again: another cap of the
+ * Returns a task whose tests have a network if they had one before. What they have by default is not decided again: another cap of the
  * operator must not change what a verdict means. Without a verdict, the host of the evaluation decides.
  */
 export function networkedAsBefore(verdict: Pick<Verdict, 'network'> | null, { testNetwork, ...task }: Task): Task {
   if (testNetwork === undefined) return task;
-  const { optional, ...needed } = testNetwork;
-  if (optional === undefined || verdict === null) return { ...task, testNetwork };
-  return verdict.network === undefined ? task : { ...task, testNetwork: needed };
+  const { optional, neededFor, ...given } = testNetwork;
+  const isDefault = optional !== undefined || neededFor !== undefined;
+  if (!isDefault || verdict === null) return { ...task, testNetwork };
+  return verdict.network === undefined ? task : { ...task, testNetwork: given };
 }
 
 /** Whether the tests of a task can use a snapshot, if the rollout kept one. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { grantNetwork } from '../../../infra/egress/grant-network.ts';
+import { grantNetwork, networkLacks } from '../../../infra/egress/grant-network.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
-import { type NetworkMode, networkModes } from '../../../workflows/contracts/network.ts';
+import { type NetworkMode, networkModes, setUpNeeds } from '../../../workflows/contracts/network.ts';
 import type { Task } from '../../../workflows/contracts/task.ts';
 
 const offline: Task = {
@@ -46,6 +46,30 @@ it('an optional network is granted or left out, and is needed from then on', () 
   assert.deepEqual(grantNetwork(task, 'allowlist'), offline);
   assert.deepEqual(grantNetwork(task, 'public'), { ...offline, testNetwork: policyOf('public') });
   assert.deepEqual(grantNetwork(offline, 'none'), offline);
+});
+
+it('a task whose tests download needs the network that they have by default, and is told of every choice', () => {
+  const neededFor = 'tests/test.sh:3: pip install pytest';
+  const task: Task = { ...offline, testNetwork: { ...policyOf('public'), neededFor } };
+  assert.deepEqual(grantNetwork(task, 'public'), { ...offline, testNetwork: policyOf('public') });
+  for (const cap of ['none', 'allowlist'] as const) {
+    assert.deepEqual(networkLacks(task, cap), [{ who: 'tests', step: null, mode: 'public', cap, neededFor }]);
+    assert.throws(() => grantNetwork(task, cap), {
+      type: 'UnsupportedTask',
+      message:
+        `task fetch: expected the network ${cap} or less for its tests, which TEMPER_NETWORK allows, got public ` +
+        `(${neededFor}); set TEMPER_NETWORK=public for the control worker and the hosts, run its tests without a ` +
+        'network all the same (--offline-tests, settings.offlineTests), or leave the task out (--leave-out, leaveOut)',
+    });
+  }
+});
+
+it('a task whose set-up downloads is told that no setting gives it a network', () => {
+  const neededFor = `${setUpNeeds}npm ci`;
+  const task: Task = { ...offline, testNetwork: { ...policyOf('public'), neededFor } };
+  const message =
+    /\(set-up, which never has a network: npm ci\); put what the set-up downloads into the image, run its/;
+  assert.throws(() => grantNetwork(task, 'none'), { type: 'UnsupportedTask', message });
 });
 
 it('the networks of steps are granted like those of the whole task', () => {

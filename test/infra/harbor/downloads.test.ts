@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { filesOf } from '../../../infra/exported/task-source.ts';
-import { downloadIn, downloadsOf } from '../../../infra/harbor/downloads.ts';
+import { downloadIn, neededDownload } from '../../../infra/harbor/downloads.ts';
 
 const near = ['db', 'api.example.com'];
 const found = (script: string): string | null => {
@@ -135,14 +135,25 @@ describe('a command that downloads', () => {
   });
 });
 
-it('of the scripts of a directory, those are searched that others name', () => {
-  const files = filesOf({
+describe('the tests of a task', () => {
+  const begin = { workdir: filesOf({ 'setup.sh': 'npm ci\n' }) };
+  const around = { setup: ['true', 'cd a && pip install x'], near };
+  const tests = filesOf({
     'test.sh': 'source "$TESTS/setup.sh"\npytest\n',
     'setup.sh': 'ls\npip install pytest\n',
     'unused.sh': 'curl https://a.example\n',
     'notes.txt': 'pip install pytest\n',
   });
-  const where = { begins: ['test.sh'], directory: 'tests/', near };
-  assert.equal(downloadsOf(files, where), 'tests/setup.sh:2: pip install pytest');
-  assert.equal(downloadsOf(new Map([...files].filter(([path]) => path !== 'setup.sh')), where), null);
+  const idle = new Map([...tests].filter(([path]) => path !== 'setup.sh'));
+
+  it('download if a script does that they run', () => {
+    assert.equal(neededDownload({ tests, begin }, around), 'tests/setup.sh:2: pip install pytest');
+    assert.equal(neededDownload({ tests: idle, begin: null }, { setup: [], near }), null);
+  });
+
+  it('download if the set-up before them does', () => {
+    const setUp = 'set-up, which never has a network:';
+    assert.equal(neededDownload({ tests: idle, begin }, around), `${setUp} setup.sh:1: npm ci`);
+    assert.equal(neededDownload({ tests: idle, begin: null }, around), `${setUp} pip install x`);
+  });
 });

@@ -56,8 +56,8 @@ it('the network of the tests is the one of the verifier, else of the environment
   const open = { network_mode: 'public' } as const;
   const none = { network_mode: 'no-network' } as const;
   const optional = { mode: 'public', hosts: [], ports: [80, 443], optional: true };
-  const rewarded = { judgedByLog: false };
-  const judged = { judgedByLog: true };
+  const rewarded = { judgedByLog: false, download: null };
+  const judged = { judgedByLog: true, download: null };
   const tables = { environment: {}, agent: {}, verifier: {} };
   assert.deepEqual(testNetwork({ ...tables, verifier: listed }, judged), policy);
   assert.deepEqual(testNetwork({ ...tables, verifier: open }, rewarded), { ...policy, mode: 'public', hosts: [] });
@@ -70,6 +70,14 @@ it('the network of the tests is the one of the verifier, else of the environment
   assert.equal(testNetwork({ ...tables, environment: none }, rewarded), undefined);
   assert.equal(testNetwork({ ...tables, environment: { allow_internet: false } }, rewarded), undefined);
   assert.deepEqual(testNetwork({ ...tables, environment: { allow_internet: true } }, rewarded), optional);
+  // Tests that download need what they have by default, and no more than their task lets them have.
+  const download = 'tests/test.sh:1: pip install pytest';
+  const needed = { mode: 'public', hosts: [], ports: [80, 443], neededFor: download };
+  assert.deepEqual(testNetwork(tables, { ...rewarded, download }), needed);
+  assert.deepEqual(testNetwork({ ...tables, environment: open }, { ...judged, download }), needed);
+  assert.equal(testNetwork(tables, { ...judged, download }), undefined);
+  assert.equal(testNetwork({ ...tables, environment: none }, { ...rewarded, download }), undefined);
+  assert.deepEqual(testNetwork({ ...tables, verifier: listed }, { ...rewarded, download }), policy);
   // The agent's table says nothing about the tests.
   assert.deepEqual(testNetwork({ ...tables, agent: listed }, rewarded), optional);
 });

@@ -114,6 +114,31 @@ agent = { ${agent} }\nverifier = { ${verifier} }\n`;
   assert.deepEqual(secondOf(tables('', 'network_mode = "no-network"'), 'network_mode = "no-network"'), { name: 'two' });
 });
 
+it('gives a step the default network of its tests: needed if they download, else optional', () => {
+  const [two, open] = [
+    '[[steps]]\nname = "one"\n[[steps]]\nname = "two"\n',
+    { mode: 'public', hosts: [], ports: [80, 443] },
+  ];
+  const networks = (others: Readonly<Record<string, string>>, tail = '') => {
+    const { testNetwork, steps = [] } = read(two, { others, tail }).description;
+    return [testNetwork, ...steps.map((step) => step.testNetwork)];
+  };
+  const [optional, first] = [
+    { ...open, optional: true },
+    { ...open, neededFor: 'tests/test.sh:1: npm ci' },
+  ];
+  assert.deepEqual(networks({}), [optional, undefined, undefined]);
+  assert.deepEqual(networks({ 'steps/one/tests/test.sh': 'npm ci' }), [first, undefined, optional]);
+  assert.deepEqual(networks({ 'tests/test.sh': 'npm ci' }), [optional, undefined, first]);
+  const setUp = { ...open, neededFor: 'set-up, which never has a network: setup.sh:1: npm ci' };
+  assert.deepEqual(networks({ 'steps/two/workdir/setup.sh': 'npm ci' }), [optional, undefined, setUp]);
+  assert.deepEqual(networks({ 'tests/test.sh': 'npm ci' }, 'network_mode = "no-network"'), [
+    undefined,
+    undefined,
+    undefined,
+  ]);
+});
+
 it('makes the agents of all steps root, or none', () => {
   const asked = (one: string, two: string, head = '') =>
     read(`[[steps]]\nname = "one"\nagent = { ${one} }\n[[steps]]\nname = "two"\nagent = { ${two} }\n`, { head });

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { filesOf } from '../../../infra/exported/task-source.ts';
 import { readHarborTask } from '../../../infra/harbor/harbor-task.ts';
-import { downloads } from '../../../infra/tasks/scripts.ts';
 import { needs } from '../../../infra/tasks/task-needs.ts';
 
 const toml = (agent: string, tests: string): string =>
@@ -54,9 +53,4 @@ it('programs that need no proxy, or have no network, ignore none', () => {
     assert.equal(placeIn({ 'tests/test.sh': `${line}\n` }), null, line);
   const compose = 'services: {main: {build: .}, db: {image: "debian:12"}}\n';
   assert.equal(placeIn({ 'environment/docker-compose.yaml': compose, 'tests/test.sh': 'nc -z db 5432\n' }), null);
-});
-
-it('a repository is downloaded also with options that have values', () => {
-  assert.ok(downloads('git clone --depth 1 -b main https://b.example/c'));
-  assert.ok(!downloads('git clone --depth 1 /srv/c'));
 });
