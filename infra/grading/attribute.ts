@@ -36,7 +36,7 @@ export async function requireHosts(
   }
   throw new TemperFailure(
     'NetworkUnavailable',
-    `the tests of task ${input.task.id} could not reach ${still.join(', ')} from this host, and could not with its reference solution either; check the network of this host, and whether these addresses still exist; the evaluation is retried`,
+    `the tests of task ${input.task.id} could not reach ${still.join(', ')} from this host, and could not with its reference solution either; check the network of this host, whether these addresses still exist, and whether their names lead to public addresses; temper will retry the evaluation`,
   );
 }
 

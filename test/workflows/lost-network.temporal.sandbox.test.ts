@@ -6,24 +6,29 @@ import { after, before, describe, it } from 'node:test';
 import { listenInNetwork, loopbackNetwork, ownAddress } from '../helpers/egress/loopback-network.ts';
 import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
 
-/** A host whose name is found by some of the lookups only. */
+/** A host whose name leads to its server by some of the lookups only. */
 interface Mirror {
   lookups: number;
   isFound(lookup: number): boolean;
+  /** The addresses that the other lookups give. */
+  otherwise: readonly string[];
 }
+/** An address that no sandbox may reach. */
+const privateAddress = '10.1.2.3';
 
 describe('tests whose host cannot be reached', () => {
   const server = createServer((_request, response) => response.end('ok'));
-  const mirror: Mirror = { lookups: 0, isFound: () => true };
+  const mirror: Mirror = { lookups: 0, isFound: () => true, otherwise: [] };
   let rollouts: Rollouts;
   let port = 0;
   before(async () => {
     port = await listenInNetwork(server);
     const fixed = loopbackNetwork({});
     const resolve = async (host: string): Promise<readonly string[]> => {
+      if (host === 'inner.test') return [privateAddress];
       if (host !== 'mirror.test') return [];
       mirror.lookups += 1;
-      return mirror.isFound(mirror.lookups) ? [ownAddress] : [];
+      return mirror.isFound(mirror.lookups) ? [ownAddress] : mirror.otherwise;
     };
     rollouts = await startRollouts((home) => ({
       taskRoots: [home],
@@ -38,6 +43,7 @@ describe('tests whose host cannot be reached', () => {
   interface Attempt {
     readonly agent: 'oracle' | 'nop';
     readonly isFound?: Mirror['isFound'];
+    readonly otherwise?: readonly string[];
     /** The program of the workspace before the agent changes it. */
     readonly work?: string;
     /** Statements with which the tests begin. */
@@ -47,16 +53,16 @@ describe('tests whose host cannot be reached', () => {
   /** Rolls out a task whose tests fetch something, as those do that install what they need. */
   async function roll(
     name: string,
-    { agent, isFound = () => true, work = 'done = False', first = '' }: Attempt,
+    { agent, isFound = () => true, otherwise = [], work = 'done = False', first = '' }: Attempt,
     id = name,
   ) {
-    Object.assign(mirror, { lookups: 0, isFound });
+    Object.assign(mirror, { lookups: 0, isFound, otherwise });
     const files = {
       'task.toml': `[environment]
 docker_image = "temper-tasks:bookworm"
 [verifier]
 network_mode = "allowlist"
-allowed_hosts = ["mirror.test", "gone.test"]
+allowed_hosts = ["mirror.test", "gone.test", "inner.test"]
 allowed_ports = [${port}]
 [grading]
 sandbox = "fresh"
@@ -96,6 +102,11 @@ sys.exit(0 if fetch('mirror.test') == b'ok' and work.done else 1)
     assert.deepEqual(result, { outcome: 'scored', reward: 1, runs: 5 });
   });
 
+  it('are repeated as long as its name leads to a private address', async () => {
+    const outage = { agent: 'oracle', isFound: (lookup: number) => lookup > 2, otherwise: [privateAddress] } as const;
+    assert.deepEqual(await roll('private', outage), { outcome: 'scored', reward: 1, runs: 3 });
+  });
+
   it('run again if the reference solution reaches it', async () => {
     const result = await roll('hiccup', { agent: 'oracle', isFound: (lookup) => lookup > 1 });
     assert.deepEqual(result, { outcome: 'scored', reward: 1, runs: 3 });
@@ -109,10 +120,10 @@ sys.exit(0 if fetch('mirror.test') == b'ok' and work.done else 1)
   });
 
   it('count if the code under test asked for it', async () => {
-    const result = await roll('excuse', {
-      agent: 'nop',
-      work: "from tests import fetch; fetch('gone.test'); done = False",
-    });
-    assert.deepEqual(result, { outcome: 'scored', reward: 0, runs: 2 });
+    for (const host of ['gone.test', 'inner.test']) {
+      const work = `from tests import fetch; fetch('${host}'); done = False`;
+      const result = await roll(`excuse-${host}`, { agent: 'nop', work });
+      assert.deepEqual(result, { outcome: 'scored', reward: 0, runs: 2 });
+    }
   });
 });

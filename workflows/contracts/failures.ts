@@ -90,8 +90,8 @@ export const failureKinds = {
     outcome: 'infra',
     retryable: true,
     description:
-      'The tests could not reach a host that the task allows. With the reference solution they fail for the same reason.',
-    remedy: "Check the host's network, and whether the task's hosts still exist; then regrade.",
+      'The tests could not reach a host that the task allows: it does not answer, or its name leads nowhere or to an address that is not public. With the reference solution they fail for the same reason.',
+    remedy: "Check the host's network, and whether the task's hosts still exist and are public; then regrade.",
   },
   UnknownAgent: {
     outcome: 'refused',

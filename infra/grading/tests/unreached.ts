@@ -4,7 +4,7 @@ import { parseRows } from '../../egress/rows.ts';
 import type { Store } from '../../store/store.ts';
 
 /** The decisions on a host that the policy allows, and that could not be reached. */
-const unreached: readonly EgressDecision[] = ['name-not-found', 'unreachable'];
+const unreached: readonly EgressDecision[] = ['name-not-found', 'unreachable', 'address-refused'];
 
 /** The hosts, with their ports, that the tests of a verdict asked for, of those that the task allows. */
 export interface AskedHosts {
