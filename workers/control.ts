@@ -58,6 +58,7 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
       roots: config.taskRoots,
       dataSets: { directory: config.cacheDir, offline: true },
     });
+    const { network } = config;
     const quarantine = createQuarantine(shared.common);
     const upstreams = createUpstreams(config.upstreams, config.env);
     const upstream = async (name: string): Promise<Upstream> => {
@@ -67,8 +68,8 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
     const pools = createEnginePools(config.pools, config.pool, config.env);
     const activities: ControlActivities = {
       ...createRewardActivity(rewards),
-      ...createTaskActivities({ tasks, quarantine, agent: agents.get, rewards, network: config.network, upstream }),
-      ...createRunCheck({ client, tasks, agent: agents.get, rewards, pools }),
+      ...createTaskActivities({ tasks, store, quarantine, agent: agents.get, rewards, network, upstream }),
+      ...createRunCheck({ client, tasks, store, quarantine, network, agent: agents.get, rewards, pools }),
       ...createGroupActivities({ client, records }),
       ...createBatchActivities({ store, records }),
       ...createHostActivities({ client, hosts: shared.hosts, lostAfterMs: config.hostLostAfterMs }),
@@ -80,6 +81,7 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
         client,
         tasks,
         quarantine,
+        network,
         store,
         records,
         agent: agents.get,

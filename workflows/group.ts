@@ -118,8 +118,14 @@ async function startRollouts(input: GroupInput): Promise<Handle[]> {
   const { workflowId } = workflowInfo();
   const { task: address, settings, member } = input;
   // The task is looked up once for all. If that fails, each rollout looks it up itself and ends with that failure.
-  const { agent, agentOptions, hostTools } = settings;
-  const query = { address, agent, ...(agentOptions && { agentOptions }), ...(hostTools && { hostTools }) };
+  const { agent, agentOptions, hostTools, offlineTests } = settings;
+  const query = {
+    address,
+    agent,
+    ...(agentOptions && { agentOptions }),
+    ...(hostTools && { hostTools }),
+    ...(offlineTests && { offlineTests }),
+  };
   const resolved = await control.resolveTask(query).catch((error) => {
     if (isCancellation(error)) throw error;
     return null;

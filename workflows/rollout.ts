@@ -2,6 +2,7 @@ import { CancellationScope, isCancellation, log, setHandler, workflowInfo } from
 import { control, inWorkflowTask } from './activities.ts';
 import { maxEpochs } from './activity-options.ts';
 import { flagsOfRollout } from './algorithms/flags.ts';
+import { withOfflineTests } from './algorithms/offline-tests.ts';
 import { verdictText } from './algorithms/verdict-text.ts';
 import type { RolloutCost } from './contracts/cost.ts';
 import { type FailureRecord, failureKinds } from './contracts/failures.ts';
@@ -116,8 +117,8 @@ async function perform(basis: Basis): Promise<Ending> {
 }
 
 async function resolve({ input, progress }: Basis): Promise<ResolvedTask> {
-  const { task, agent, agentOptions, hostTools, rewardPolicy, upstream } = input;
-  if (typeof task !== 'string') return task;
+  const { task, agent, agentOptions, hostTools, rewardPolicy, upstream, offlineTests } = input;
+  if (typeof task !== 'string') return offlineTests ? { ...task, task: withOfflineTests(task.task) } : task;
   const query = {
     address: task,
     agent,
@@ -125,6 +126,7 @@ async function resolve({ input, progress }: Basis): Promise<ResolvedTask> {
     ...(hostTools !== undefined && { hostTools }),
     ...(!isOwnPolicy(rewardPolicy) && { rewardPolicy }),
     ...(upstream !== undefined && { upstream }),
+    ...(offlineTests && { offlineTests }),
   };
   return progress.stage('resolveTask', () =>
     inWorkflowTask.resolveTask(query).catch((error) => {
@@ -189,6 +191,7 @@ function toResult({ input, progress, meter }: Basis, task: string, ending: Endin
     task: resolved?.task.id ?? task,
     agent: input.agent,
     ...(input.agentOptions !== undefined && { agentOptions: input.agentOptions }),
+    ...(input.offlineTests && { offlineTests: input.offlineTests }),
     outcome: ending.outcome,
     reward: ending.reward ?? null,
     stop: produced?.end.stop ?? null,

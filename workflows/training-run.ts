@@ -7,7 +7,7 @@ import {
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
-import { control, trainer } from './activities.ts';
+import { batches, trainer } from './activities.ts';
 import { reconcileAfterMs, reconcileMostMs } from './activity-options.ts';
 import { admissible } from './algorithms/staleness.ts';
 import type { GroupSummary } from './contracts/group.ts';
@@ -101,7 +101,7 @@ function handleSkip({ tally, stepper, view }: Run): void {
 async function prepare({ input, tally, view }: Run): Promise<void> {
   const { workflowId: run, firstExecutionRunId: runKey } = workflowInfo();
   view.show();
-  await control.checkRun({ input });
+  tally.leftOut = await batches.checkRun({ input });
   const { seed, tasks, pool, training, settings } = input;
   const warmUp = input.warmUp ?? null;
   const beganMs = Date.now();

@@ -4,12 +4,16 @@ import type { AgentSpec } from '../../infra/agents/agent.ts';
 import type { Agents } from '../../infra/agents/index.ts';
 import { type EnginePools, servesSeveral } from '../../infra/engine/pools.ts';
 import type { Rewards } from '../../infra/rewards.ts';
+import type { Store } from '../../infra/store/store.ts';
 import { requireUnforgeable } from '../../infra/tasks/forgeable.ts';
+import { lackingInSet, requireNetworks } from '../../infra/tasks/lacking-network.ts';
+import type { Quarantine } from '../../infra/tasks/quarantine.ts';
 import type { Tasks } from '../../infra/tasks/tasks.ts';
 import { chainStart, newestChain } from '../../infra/temporal/chain.ts';
 import { openRuns } from '../../infra/temporal/runs.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
-import type { RunInput } from '../../workflows/contracts/run.ts';
+import type { NetworkMode } from '../../workflows/contracts/network.ts';
+import type { RunInput, TasksLeftOut } from '../../workflows/contracts/run.ts';
 import { atBoundary } from '../boundary.ts';
 import type { ControlActivities } from '../interfaces/control.ts';
 
@@ -17,21 +21,20 @@ export interface RunCheckDependencies {
   readonly rewards: Pick<Rewards, 'require'>;
   readonly client: Client;
   readonly tasks: Tasks;
+  readonly quarantine: Pick<Quarantine, 'byAddress'>;
+  readonly store: Pick<Store, 'putJson'>;
+  /** The network that tasks may have at most. */
+  readonly network: NetworkMode;
   readonly pools: EnginePools;
   readonly agent: Agents['get'];
 }
 
 /** Refuses a run that would fail later, before it starts anything. */
-export function createRunCheck({
-  client,
-  tasks,
-  pools,
-  agent,
-  rewards,
-}: RunCheckDependencies): Pick<ControlActivities, 'checkRun'> {
+export function createRunCheck(deps: RunCheckDependencies): Pick<ControlActivities, 'checkRun'> {
+  const { client, tasks, pools, agent, rewards } = deps;
   return {
     checkRun: ({ input }) =>
-      atBoundary(async () => {
+      atBoundary(async (signal) => {
         rewards.require(input.settings.rewardPolicy);
         checkSettings(input, agent(input.settings.agent, input.settings.agentOptions));
         await checkPool({ client, pools }, callingRun(), input.pool);
@@ -42,8 +45,23 @@ export function createRunCheck({
         }
         await tasks.resolve(first.address);
         await requireUnforgeable(tasks, input.tasks);
+        return leftOut(deps, input, signal);
       }),
   };
+}
+
+/** Refuses a run whose set has tasks that lack a network, or returns them if its input says that they are left out. */
+async function leftOut(
+  { tasks, quarantine, network, store }: RunCheckDependencies,
+  { tasks: set, leaveOut, settings: { offlineTests } }: RunInput,
+  signal: AbortSignal,
+): Promise<TasksLeftOut | null> {
+  const skipped = new Set((await quarantine.byAddress()).keys());
+  const found = await lackingInSet(tasks, set, { cap: network, offlineTests, skipped }, signal);
+  if (leaveOut === undefined) requireNetworks(set, found);
+  const { lacking } = found;
+  if (lacking.length === 0) return null;
+  return { tasks: lacking.length, list: await store.putJson(lacking.map(({ address }) => address)) };
 }
 
 function checkSettings({ settings }: RunInput, { name, usesModel }: AgentSpec): void {

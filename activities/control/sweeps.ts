@@ -1,12 +1,14 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { z } from 'zod';
 import type { Agent } from '../../infra/agents/agent.ts';
+import { lackText } from '../../infra/egress/grant-network.ts';
 import type { Serving, VersionPin } from '../../infra/gateway/control.ts';
-import { createRandom } from '../../infra/random.ts';
 import { readChunks, writeChunk } from '../../infra/store/chunks.ts';
 import type { Records } from '../../infra/store/records.ts';
 import type { Store } from '../../infra/store/store.ts';
+import { lackingAmong, requireNetworks } from '../../infra/tasks/lacking-network.ts';
 import type { Quarantine } from '../../infra/tasks/quarantine.ts';
+import { chooseSweepTasks } from '../../infra/tasks/sweep-tasks.ts';
 import type { Tasks } from '../../infra/tasks/tasks.ts';
 import { findRun, newestRun, resolvePolicy } from '../../infra/temporal/runs.ts';
 import { endOfStatus, outcomeWithoutResult } from '../../workflows/algorithms/rollout-end.ts';
@@ -15,16 +17,19 @@ import { attemptOf, rowWithoutResult, type SweepAttempt, toSweepRow } from '../.
 import { readCost } from '../../workflows/contracts/cost.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { sweepRolloutId } from '../../workflows/contracts/ids.ts';
+import type { NetworkMode } from '../../workflows/contracts/network.ts';
 import type { PolicyRef } from '../../workflows/contracts/policy.ts';
 import type { AgentOptions, RolloutResult } from '../../workflows/contracts/rollout.ts';
-import type { SweepInput, SweepPlan, SweepRow } from '../../workflows/contracts/sweep.ts';
+import type { SweepInput, SweepPlan, SweepRow, TaskLeftOut } from '../../workflows/contracts/sweep.ts';
 import type { Upstream } from '../../workflows/contracts/upstream.ts';
 import { atBoundary } from '../boundary.ts';
 import type { EndedRollouts, SweepActivities } from '../interfaces/control.ts';
 
 export interface SweepDependencies {
   readonly client: Client;
-  readonly tasks: Pick<Tasks, 'first' | 'list'>;
+  readonly tasks: Pick<Tasks, 'first' | 'list' | 'find'>;
+  /** The network that tasks may have at most. */
+  readonly network: NetworkMode;
   readonly quarantine: Pick<Quarantine, 'byAddress'>;
   readonly store: Store;
   readonly records: Records;
@@ -43,6 +48,7 @@ const answerBytes = 6_000;
 const concurrentQueries = 16;
 
 const addressList = z.array(z.string()).min(1);
+const leftOutList = z.array(z.object({ address: z.string(), why: z.string() }));
 /** Returns the name of the records that hold the rows of a sweep, or of one of its windows. */
 const rowsName = (window?: number): string => (window === undefined ? 'rollouts' : `rollouts-of-${window}`);
 
@@ -54,16 +60,15 @@ export function createSweepActivities(deps: SweepDependencies): SweepActivities 
     planSweep: ({ input }) =>
       atBoundary(async (signal) => {
         const evaluated = await chooseEvaluated(deps, input, signal);
-        const chosen = await chooseTasks(deps, input);
-        const quarantine = await deps.quarantine.byAddress();
-        const addresses = chosen.filter((address) => !quarantine.has(address));
-        const leftOut = chosen.filter((address) => quarantine.has(address));
-        if (addresses.length === 0) {
-          const but = leftOut.length === 0 ? '' : ` but ${leftOut.length} that are quarantined`;
-          throw new TemperFailure('UnknownTask', `${input.tasks}: expected tasks, got none${but}`);
-        }
-        const quarantined = leftOut.length === 0 ? {} : { quarantined: await store.putJson(leftOut) };
-        return { tasks: addresses.length, list: await store.putJson(addresses), ...evaluated, ...quarantined };
+        const { addresses: chosen, quarantined } = await chooseSweepTasks(deps, input);
+        const { addresses, lacking } = await withNetworks(deps, input, chosen, signal);
+        return {
+          tasks: addresses.length,
+          list: await store.putJson(addresses),
+          ...evaluated,
+          ...(quarantined.length > 0 && { quarantined: await store.putJson(quarantined) }),
+          ...(lacking.length > 0 && { lacking: await store.putJson(lacking) }),
+        };
       }),
     readAddresses: ({ list, from, count }) =>
       atBoundary(async () => ({ addresses: (await readList(list)).slice(from, from + count) })),
@@ -80,6 +85,7 @@ export function createSweepActivities(deps: SweepDependencies): SweepActivities 
         const pin = { policyVersion, ...(upstream !== undefined && { upstream }) };
         const tasks = await readList(plan.list.digest);
         const quarantined = plan.quarantined === undefined ? [] : await readList(plan.quarantined.digest);
+        const lacking = plan.lacking === undefined ? [] : leftOutList.parse(await store.getJson(plan.lacking.digest));
         const report = summariseSweep({
           ...sweep,
           pin,
@@ -88,6 +94,7 @@ export function createSweepActivities(deps: SweepDependencies): SweepActivities 
           tasks,
           rows,
           quarantined,
+          lacking,
         });
         const blob = await store.putJson(report);
         await records.write(sweep.sweepKey, 'sweep', { report: blob });
@@ -135,11 +142,23 @@ async function pinned(
   return later;
 }
 
-async function chooseTasks({ tasks }: SweepDependencies, input: SweepInput): Promise<readonly string[]> {
-  if (input.pick === 'first') return tasks.first(input.tasks, input.count);
-  return createRandom(`${input.tasks}#${input.seed}`)
-    .shuffle(await tasks.list(input.tasks))
-    .slice(0, input.count);
+/** Refuses a sweep with tasks that lack a network, or leaves these out if its input says so. */
+async function withNetworks(
+  { tasks, network }: SweepDependencies,
+  { tasks: set, leaveOut, settings: { offlineTests } }: SweepInput,
+  addresses: readonly string[],
+  signal: AbortSignal,
+): Promise<{ readonly addresses: readonly string[]; readonly lacking: readonly TaskLeftOut[] }> {
+  const found = await lackingAmong(tasks, { set, addresses }, { cap: network, offlineTests }, signal);
+  if (leaveOut === undefined) requireNetworks(set, found);
+  const lacking = found.lacking.map(({ address, id, lack }) => ({ address, why: `${id}${lackText(lack)}` }));
+  const left = new Set(lacking.map(({ address }) => address));
+  const rest = addresses.filter((address) => !left.has(address));
+  if (rest.length > 0) return { addresses: rest, lacking };
+  throw new TemperFailure(
+    'UnknownTask',
+    `${set}: expected tasks that have the network that they need, got none, for example ${lacking[0]?.why}`,
+  );
 }
 
 function versionToPin({ policyVersion }: SweepInput, { version, versions }: Serving): number | null {

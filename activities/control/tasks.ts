@@ -1,9 +1,12 @@
+import { z } from 'zod';
 import { hostToolsOf } from '../../infra/agents/host-tools.ts';
 import type { Agents } from '../../infra/agents/index.ts';
 import { grantNetwork } from '../../infra/egress/grant-network.ts';
 import type { Rewards } from '../../infra/rewards.ts';
+import type { Store } from '../../infra/store/store.ts';
 import type { Quarantine } from '../../infra/tasks/quarantine.ts';
 import type { Tasks } from '../../infra/tasks/tasks.ts';
+import { withOfflineTests } from '../../workflows/algorithms/offline-tests.ts';
 import type { NetworkMode } from '../../workflows/contracts/network.ts';
 import { trainAllBranches } from '../../workflows/contracts/trace.ts';
 import type { Upstream } from '../../workflows/contracts/upstream.ts';
@@ -11,8 +14,11 @@ import { atBoundary } from '../boundary.ts';
 import type { ControlActivities } from '../interfaces/control.ts';
 import { chooseTask } from './choose-task.ts';
 
+const addressList = z.array(z.string());
+
 export interface TaskDependencies {
   readonly tasks: Tasks;
+  readonly store: Pick<Store, 'getJson'>;
   readonly quarantine: Pick<Quarantine, 'byAddress'>;
   readonly agent: Agents['get'];
   readonly rewards: Pick<Rewards, 'require'>;
@@ -25,6 +31,7 @@ export interface TaskDependencies {
 /** Creates the activities that look up and choose tasks. */
 export function createTaskActivities({
   tasks,
+  store,
   quarantine,
   agent,
   rewards,
@@ -38,11 +45,16 @@ export function createTaskActivities({
         const { usesModel, branches } = chosen;
         rewards.require(input.rewardPolicy ?? 'binary');
         if (input.upstream !== undefined) await upstream(input.upstream, signal);
-        const task = grantNetwork(await tasks.resolve(input.address), network);
+        const found = await tasks.resolve(input.address);
+        const task = grantNetwork(input.offlineTests ? withOfflineTests(found) : found, network);
         const hostTools = hostToolsOf(chosen, task, input.hostTools);
         const offered = hostTools.length === 0 ? {} : { hostTools: [...hostTools] };
         return { task, usesModel, ...offered, branches: branches ?? trainAllBranches };
       }),
-    chooseTask: (input) => atBoundary(async () => chooseTask(tasks, await quarantine.byAddress(), input)),
+    chooseTask: ({ leftOut, ...input }) =>
+      atBoundary(async () => {
+        const lacking = leftOut === undefined ? [] : addressList.parse(await store.getJson(leftOut));
+        return chooseTask(tasks, { quarantined: await quarantine.byAddress(), lacking }, input);
+      }),
   };
 }

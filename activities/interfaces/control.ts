@@ -10,7 +10,7 @@ import type {
 } from '../../workflows/contracts/regrade.ts';
 import type { RetentionResult } from '../../workflows/contracts/retention.ts';
 import type { AgentOptions } from '../../workflows/contracts/rollout.ts';
-import type { RunInput, StepResult, Training } from '../../workflows/contracts/run.ts';
+import type { RunInput, StepResult, TasksLeftOut, Training } from '../../workflows/contracts/run.ts';
 import type { SweepInput, SweepPlan, SweepResult, SweepRow } from '../../workflows/contracts/sweep.ts';
 import type { ResolvedTask } from '../../workflows/contracts/task.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
@@ -33,7 +33,7 @@ export interface ControlActivities extends RolloutActivities, RunActivities, Swe
 
 /** The activities that a rollout asks of the control worker. */
 export interface RolloutActivities {
-  /** Looks a task up. Also refuses an unknown agent, its options, or an unknown upstream model. */
+  /** Looks a task up. Also refuses one that lacks a network, an unknown agent, its options, or an unknown upstream model. */
   resolveTask(input: {
     readonly address: string;
     readonly agent: string;
@@ -41,22 +41,27 @@ export interface RolloutActivities {
     readonly hostTools?: readonly string[];
     readonly rewardPolicy?: string;
     readonly upstream?: string;
+    readonly offlineTests?: true;
   }): Promise<ResolvedTask>;
   reward(input: { readonly verdict: Verdict; readonly policy: string }): Promise<number>;
 }
 
 /** The activities that a run, its groups and its steps ask of the control worker. */
 export interface RunActivities {
-  /** Refuses a run that can't work: an unknown agent, an unreadable task set, tasks whose agent could write its own reward. */
-  checkRun(input: { readonly input: RunInput }): Promise<void>;
   /**
-   * Returns the task address of a group: a function of set, seed, number and quarantine. `passedOver` holds quarantined
-   * tasks that were skipped for it.
+   * Refuses a run that can't work: an unknown agent, an unreadable task set, tasks whose agent could write its own reward, tasks
+   * that lack a network. Returns those of these that the run leaves out; null if there are none.
+   */
+  checkRun(input: { readonly input: RunInput }): Promise<TasksLeftOut | null>;
+  /**
+   * Returns the task address of a group: a function of set, seed, number, quarantine, and `leftOut`, the digest of a list of
+   * tasks that are left out. `passedOver` holds quarantined tasks that were skipped for it.
    */
   chooseTask(input: {
     readonly tasks: string;
     readonly seed: number;
     readonly index: number;
+    readonly leftOut?: string;
   }): Promise<{ readonly address: string; readonly passedOver?: readonly string[] }>;
   recordGroup(report: GroupReport): Promise<void>;
   /** Reads the cost of a rollout that was cancelled and has no result; null if it is unknown. */

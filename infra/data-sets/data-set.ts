@@ -49,8 +49,10 @@ export interface DataSetOptions {
 export interface DataSetFormat {
   /** Whether loading a set runs code that its address names. Only a command of the user may load such a set. Default: false. */
   readonly runsCode?: true;
-  /** Whether its tasks may ask that the agent's processes run on beside the tests. Default: false. */
+  /** Whether its tests may ask that the agent's processes run on beside the tests. Default: false. */
   readonly mayKeepProcesses?: true;
+  /** Whether none of its tasks needs a network: the tests are judged by their log, and their images hold all that they need. */
+  readonly isOffline?: true;
   /** Whether a file holds tasks of this format. All such files of a hub repository or of a directory are read. */
   wants(path: string): boolean;
   open(source: DataSetSource): Promise<DataSet>;

@@ -12,7 +12,7 @@ export interface NetworkLack {
   readonly step: string | null;
   /** The mode that would do. */
   readonly mode: NetworkMode;
-  /** What `TEMPER_NETWORK` allows. */
+  /** The mode that `TEMPER_NETWORK` allows at most. */
   readonly cap: NetworkMode;
   /** The command that needs it, with its place; null if the task asks for it. */
   readonly neededFor: string | null;

@@ -4,7 +4,7 @@ import { findCommand, type ShellCommand } from './shell-commands.ts';
 
 /*
  * Commands that download. They are recognised by their words: what a script does with variables, and what other programs do, is
- * not known. A command that may find all that it needs in the image (`npm test`, `cargo build`) is none.
+ * not known. A command that may find all that it needs in the image (`npm test`, `cargo build`) does not count.
  */
 
 /** The largest script that is searched. */
@@ -17,7 +17,7 @@ export function downloadIn(script: string, near: readonly string[] = []): Pick<S
   return findCommand({ script, line: 1 }, (command) => isDownload(command, near)) ?? null;
 }
 
-/** What a script may find beside the sandbox and before its start. */
+/** The part of a task that is around its tests. */
 interface Surroundings {
   /** The commands of a task's set-up. */
   readonly setup: readonly string[];
@@ -27,7 +27,7 @@ interface Surroundings {
 
 /**
  * Returns the command by which the tests of a task or of its step download, or the set-up before them, as
- * `tests/test.sh:3: pip install pytest`; null if there is none.
+ * `tests/test.sh:3: pip install pytest`; null if there does not count.
  */
 export function neededDownload(
   { tests, begin }: { readonly tests: FileTree; readonly begin: { readonly workdir: FileTree } | null },

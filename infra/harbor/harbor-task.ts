@@ -9,26 +9,18 @@ import { type Beside, imagesBeside, namesBeside, type TaskService } from '../san
 import { readOnlyPaths } from './added-files.ts';
 import { agentIsRoot } from './agent-account.ts';
 import { artifactsFor, keepsOutside, requireSeparable } from './artifacts.ts';
-import { type ComposedTask, mainHealthCheck, readComposeFile } from './compose-file.ts';
+import { mainHealthCheck, readComposeFile } from './compose-file.ts';
 import { type Dockerfile, readDockerfile } from './dockerfile.ts';
-import { neededDownload } from './downloads.ts';
 import { entrypointOf } from './entrypoint.ts';
 import { environmentFiles } from './environment-files.ts';
 import { type Grading, gradingFile, parseGrading } from './grading-file.ts';
 import { hostsAndLimitsOf } from './hosts-and-limits.ts';
 import { dockerfileSource, readMainImage, workspaceOf } from './main-image.ts';
 import { type McpServer, mcpServersOf } from './mcp-servers.ts';
+import { networksAndSteps } from './networks-and-steps.ts';
 import { plainDockerfile } from './plain-dockerfile.ts';
 import { memoryOf } from './task-memory.ts';
-import { agentNetwork, type TestsToConnect, testNetwork } from './task-network.ts';
-import {
-  type CollectCommand,
-  collectOf,
-  describeSteps,
-  readSteps,
-  requireGradedSteps,
-  type StepFiles,
-} from './task-steps.ts';
+import { type CollectCommand, collectOf, readSteps, requireGradedSteps, type StepFiles } from './task-steps.ts';
 import { healthCheckOf, laterVersion, parseTaskToml, type TaskToml } from './task-toml.ts';
 import { hasSeparateTests, hasTestImage, readTestEnvironment } from './test-environment.ts';
 
@@ -146,24 +138,6 @@ function judgedBy(tree: FileTree, toml: TaskToml): Pick<HarborTask, 'grading' | 
   const grading = tree.has(gradingFile) ? parseGrading(textOf(tree, gradingFile)) : null;
   if (grading === null || rewardWeights === null) return { grading, rewardWeights };
   throw malformed('task.toml', `no verifier.reward_weights, since tests with a ${gradingFile} write no reward`, 'some');
-}
-
-function networksOf(toml: TaskToml, tests: TestsToConnect): Pick<Task, 'network' | 'testNetwork'> {
-  const network = agentNetwork(toml);
-  const ofTests = testNetwork({ ...toml, environment: toml.verifier.environment ?? toml.environment }, tests);
-  return { ...(network !== undefined && { network }), ...(ofTests !== undefined && { testNetwork: ofTests }) };
-}
-
-/** Returns the networks of a task and its steps. `works`: the work of the whole task, and of each step. */
-function networksAndSteps(
-  toml: TaskToml,
-  works: readonly Work[],
-  { judgedByLog, beside, hosts }: { readonly judgedByLog: boolean } & Pick<ComposedTask, 'beside' | 'hosts'>,
-): Pick<Task, 'network' | 'testNetwork' | 'steps' | 'rewardOfSteps'> {
-  const surroundings = { ...toml.environment, near: [...namesBeside(beside), ...hosts.map(({ name }) => name)] };
-  const [download = null, ...ofSteps] = works.map((work) => neededDownload(work, surroundings));
-  const networks = networksOf(toml, { judgedByLog, download });
-  return { ...networks, ...describeSteps(toml, networks, ofSteps) };
 }
 
 /** The content of a task that is one piece of work. */

@@ -40,7 +40,7 @@ export function findCommand(
 
 /** The depth of scripts within scripts that are read. */
 const deepest = 10;
-/** The number of open groups, and of open conditions, that are told apart. */
+/** The number of open groups, and of open conditions, that are kept apart. */
 const mostOpen = 50;
 const lastLine: ShellToken = { operator: '\n', text: '', nested: [], line: 0, start: 0, end: 0 };
 

@@ -3,8 +3,17 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { dirname, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import type { WorkflowFailedError } from '@temporalio/client';
+import { createTasks } from '../../infra/tasks/tasks.ts';
+import { rootMessage } from '../../workflows/contracts/error-message.ts';
+import { controlQueue } from '../../workflows/contracts/queues.ts';
+import type { RolloutRequest } from '../../workflows/contracts/rollout.ts';
+import type { RunRequest } from '../../workflows/contracts/run.ts';
+import type { SweepReport, SweepRequest, SweepResult } from '../../workflows/contracts/sweep.ts';
+import { trainAllBranches } from '../../workflows/contracts/trace.ts';
 import { listenInNetwork, loopbackNetwork, ownAddress } from '../helpers/egress/loopback-network.ts';
 import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
+import { writeHarborTask } from '../helpers/tasks/harbor-task.ts';
 
 /** A host whose name leads to its server by some of the lookups only. */
 interface Mirror {
@@ -125,5 +134,90 @@ sys.exit(0 if fetch('mirror.test') == b'ok' and work.done else 1)
       const result = await roll(`excuse-${host}`, { agent: 'nop', work });
       assert.deepEqual(result, { outcome: 'scored', reward: 0, runs: 2 });
     }
+  });
+
+  describe('and that download', () => {
+    /** Tests without a network of their own that install what they need, and pass over the right answer. */
+    const test = 'pip install nothing-of-that-name\ngrep -q right /workspace/answer.txt && [ $? = 0 ] && R=1\n';
+    const run = async (id: string, request: Partial<RolloutRequest> = {}) => {
+      const address = await writeHarborTask(rollouts.home, 'downloads', {
+        test: `${test}echo "\${R:-0}" >/logs/verifier/reward.txt\n`,
+      });
+      return rollouts.run(id, { task: address, agent: 'oracle', sandbox: 'local', ...request });
+    };
+
+    it('are refused before the start, with the command and every choice', async () => {
+      const { outcome, reward, failure, stageSeconds } = await run('refused');
+      assert.deepEqual([outcome, reward, failure?.type], ['invalid-task', null, 'UnsupportedTask']);
+      const { message = '' } = failure ?? {};
+      assert.match(
+        message,
+        /got public \(tests\/test\.sh:2: pip install nothing-of-that-name\); set TEMPER_NETWORK=public/,
+      );
+      assert.match(
+        message,
+        /--offline-tests, settings\.offlineTests\), or leave the task out \(--leave-out, leaveOut\)$/,
+      );
+      assert.deepEqual(Object.keys(stageSeconds), ['resolveTask']);
+    });
+
+    it('run without a network if the user says so, which the result records', async () => {
+      const { outcome, reward, offlineTests, verdict } = await run('offline', { offlineTests: true });
+      assert.deepEqual([outcome, reward, offlineTests], ['scored', 1, true]);
+      assert.equal(verdict?.network, undefined);
+    });
+
+    /** Writes a set of a task whose tests download, and one whose tests do not. */
+    const writeSet = async (): Promise<string> => {
+      const root = join(rollouts.home, 'set');
+      await writeHarborTask(root, 'downloads', { test });
+      await writeHarborTask(root, 'plain', {});
+      return `harbor:${root}`;
+    };
+    const sweep = async (workflowId: string, request: Partial<SweepRequest>): Promise<SweepReport> => {
+      const settings = { agent: 'oracle', sandbox: 'local', ...request.settings } as const;
+      const args: [SweepRequest] = [{ tasks: await writeSet(), ...request, settings }];
+      const start = { taskQueue: controlQueue, workflowId, args };
+      const { report }: SweepResult = await rollouts.client.workflow.execute('evaluationSweep', start);
+      return (await rollouts.store.getJson(report.digest)) as SweepReport;
+    };
+    const refusal =
+      /set: 1 of 2 tasks need a network that TEMPER_NETWORK does not allow, for example downloads: .*test\.sh:2: pip/;
+
+    it('refuse a run and a sweep, which start nothing', async () => {
+      await assert.rejects(sweep('refused-sweep', {}), (error: WorkflowFailedError) =>
+        refusal.test(rootMessage(error)),
+      );
+      const args: [RunRequest] = [{ tasks: await writeSet(), settings: { agent: 'mini' } }];
+      const start = { taskQueue: controlQueue, workflowId: 'refused-run', args };
+      const run = rollouts.client.workflow.execute('trainingRun', start);
+      await assert.rejects(run, (error: WorkflowFailedError) => refusal.test(rootMessage(error)));
+      assert.deepEqual(await rollouts.sandboxes(), []);
+    });
+
+    it('are left out of a sweep if the user says so, which its report counts', async () => {
+      const { result, lacking, taskScores } = await sweep('left-out', { leaveOut: true });
+      assert.deepEqual([result.tasks, result.counted, taskScores.length], [1, 1, 1]);
+      assert.deepEqual(result.tasksLeftOut, { quarantined: 0, network: 1 });
+      assert.match(lacking[0]?.why ?? '', /^downloads: expected the network allowlist or less for its tests/);
+    });
+
+    it('are in a sweep whose tests all run without a network, which its report says', async () => {
+      const { result, lacking, input } = await sweep('offline-sweep', { settings: { offlineTests: true } });
+      assert.deepEqual([result.tasks, result.counted, lacking, input.settings.offlineTests], [2, 2, [], true]);
+    });
+
+    it('are refused on the host, too, if a command has packed their task itself', async () => {
+      const address = await writeHarborTask(rollouts.home, 'packed', { test });
+      const dataSets = { directory: rollouts.home, offline: true };
+      const tasks = createTasks({ store: rollouts.store, roots: [rollouts.home], dataSets });
+      const task = { task: await tasks.resolve(address), usesModel: false, branches: trainAllBranches };
+      const { outcome, failure } = await run('packed', { task });
+      assert.deepEqual(
+        [outcome, failure?.type, failure?.stage],
+        ['invalid-task', 'UnsupportedTask', 'provisionSandbox'],
+      );
+      assert.equal((await run('packed-offline', { task, offlineTests: true })).outcome, 'scored');
+    });
   });
 });

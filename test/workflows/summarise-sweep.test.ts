@@ -38,6 +38,7 @@ const summarise = (rows: readonly SweepRow[]) =>
     tasks,
     rows,
     quarantined: [],
+    lacking: [],
     startedAt: 1_000,
     endedAt: 61_000,
   });

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { isRunning, processIdentity } from '../../infra/process/process-identity.mjs';
 import type { Config } from '../../infra/settings/config.ts';
 import { storeVariables } from '../../infra/settings/environment.ts';
+import { networkModes } from '../../workflows/contracts/network.ts';
 import { type PartName, type PartStatus, partKinds, partStates } from './part.ts';
 
 const storedIdentity = z.object({ pid: z.int(), startedAt: z.string() });
@@ -27,6 +28,8 @@ const upFile = z.object({
   ports: z.object({ temporal: z.int(), ui: z.int(), policy: z.int() }),
   /** The variables that name the store, which a client's own environment may lack. */
   store: z.partialRecord(z.enum(storeVariables), z.string()),
+  /** The network that its tasks may have at most, which a client's own environment need not say. */
+  network: z.enum(networkModes),
   /** The name of the host, which a client's own environment may lack, too. */
   host: z.string(),
   parts: z.array(
@@ -112,6 +115,7 @@ function snapshot({ config, addresses, state, parts }: RecordedStack): UpFile {
     addresses,
     ports: { temporal: config.temporalPort, ui: config.uiPort, policy: config.policyPort },
     store: storeOf(config),
+    network: config.network,
     host: config.host,
     parts: parts().map(({ pid, ...part }) => ({ ...part, process: pid === null ? null : identityOf(pid) })),
   };

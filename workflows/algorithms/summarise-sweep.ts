@@ -43,7 +43,7 @@ interface Tried {
  * version or model. Attempts that are not counted are in no denominator, and are listed with the reason.
  */
 export function summariseSweep(options: SweepToSummarise): SweepReport {
-  const { sweep, sweepKey, input, run, pool, startedAt, pin, endedEarly, tasks, rows, quarantined } = options;
+  const { sweep, sweepKey, input, run, pool, startedAt, pin, endedEarly, tasks, rows, quarantined, lacking } = options;
   const last = lastRows(rows);
   const leftOut = last.flatMap((row) => {
     const why = whyLeftOut(row, pin);
@@ -71,6 +71,7 @@ export function summariseSweep(options: SweepToSummarise): SweepReport {
     passAtK: passTable(tried, input.attempts),
     cost: costOf(rows, (options.endedAt - startedAt) / 1000),
     flags: countFlags(last.map(({ flags }) => flags)),
+    tasksLeftOut: { quarantined: quarantined.length, network: lacking.length },
   };
   const flagged = last.flatMap(({ taskId, workflowId, reward, flags }) =>
     flags === undefined ? [] : [{ taskId, workflowId, reward, flags }],
@@ -87,6 +88,7 @@ export function summariseSweep(options: SweepToSummarise): SweepReport {
     leftOut,
     flagged,
     quarantined,
+    lacking,
   };
 }
 

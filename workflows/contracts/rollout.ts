@@ -101,6 +101,13 @@ export const rolloutSettings = z.strictObject({
         'Default: those that the task asks for.',
     ),
   branches: branchRule.optional().describe("Which branches of the trace are trained. Default: the agent's own rule."),
+  offlineTests: z
+    .literal(true, { error: 'expected true, or nothing' })
+    .optional()
+    .describe(
+      'Set to `true` to run all tests without a network, also those that need one, which may then never pass. The result ' +
+        'says so. Default: a task whose tests need more network than `TEMPER_NETWORK` allows is refused.',
+    ),
   rewardPolicy: text('the name of a reward policy')
     .regex(/^[a-z][a-z0-9-]{0,39}$/, { error: 'expected up to 40 small letters, digits and hyphens' })
     .default('binary')
@@ -118,6 +125,9 @@ export const rolloutSettings = z.strictObject({
 });
 
 export type RolloutSettings = z.output<typeof rolloutSettings>;
+
+/** Whether a run or sweep leaves tasks out that lack a network, instead of being refused. */
+export const leaveOut = z.literal(true, { error: 'expected true, or nothing' }).optional();
 
 /** The run whose policy samples: its workflow id, or what a sweep has made of it. */
 const policyOf = z.union([text('the workflow id of a run'), policyRef], {
@@ -242,6 +252,8 @@ export interface RolloutResult {
   readonly snapshot?: Snapshot;
   /** The verdict on the agent's work; after the last step that was graded, if the task has several. */
   readonly verdict: Verdict | null;
+  /** Set if the tests had no network because the input said so; absent else. */
+  readonly offlineTests?: true;
   /** The steps whose rewards make that of the rollout, of a task that has several; absent for others. */
   readonly steps?: readonly StepResult[];
   /** The flags of all these steps, one for each trick; absent without. */

@@ -6,7 +6,7 @@ import type { FlagCounts } from './flags.ts';
 import { integer, number, oneOf, text } from './input.ts';
 import type { Count, Fate, Outcome } from './outcome.ts';
 import { defaultPool, poolName } from './policy.ts';
-import { rolloutSettings } from './rollout.ts';
+import { leaveOut, rolloutSettings } from './rollout.ts';
 import { weight } from './share.ts';
 
 const learningRateRise = integer(0, 1_000_000, 'steps').default(0);
@@ -110,6 +110,10 @@ export const runInput = z.strictObject({
       'The limits of what the run may use. When one is reached, no group starts, and the run pauses when those in flight ' +
         'have ended and their steps are made. Default: no limit.',
     ),
+  leaveOut: leaveOut.describe(
+    'Set to `true` to leave out the tasks that need more network than `TEMPER_NETWORK` allows; the status counts them. ' +
+      'Default: the run is refused if its set has such tasks.',
+  ),
   pauseAtInfraShare: number(0.1, 1)
     .default(0.9)
     .describe(
@@ -165,6 +169,10 @@ export interface RunStatus {
   readonly rollouts: Count<Outcome>;
   /** Suspected tricks in the rollouts of the groups that have reported. */
   readonly flags: FlagCounts;
+  /** The number of tasks of the set that are left out, because they lack a network; absent if there are none. */
+  readonly tasksLeftOut?: number;
+  /** Set if the tests have no network because the input says so. */
+  readonly offlineTests?: true;
   readonly groupsStarted: number;
   readonly rolloutsStarted: number;
   /** The numbers of the groups in flight. */
@@ -185,6 +193,13 @@ export interface StepPlan {
   /** The last failure of the step; null if it has not failed. */
   readonly failure: string | null;
   readonly isSkipped: boolean;
+}
+
+/** The tasks of a run's set that it leaves out, because they lack a network. */
+export interface TasksLeftOut {
+  readonly tasks: number;
+  /** A JSON list of their addresses. */
+  readonly list: BlobRef;
 }
 
 /** Groups that were too stale to train on since the last step or resume. */
@@ -223,6 +238,8 @@ export interface RunState {
   readonly staleGroups: StaleGroups;
   /** The groups in flight that the run has stopped, by number. */
   readonly stopped: readonly number[];
+  /** Null if no task is left out. */
+  readonly leftOut: TasksLeftOut | null;
   /** The budget as it is now. */
   readonly budget: Budget;
 }

@@ -7,7 +7,7 @@ import type { FlagCounts, Trick } from './flags.ts';
 import { integer, number, oneOf, text, versionNumber } from './input.ts';
 import type { Count, Outcome, StopReason } from './outcome.ts';
 import type { PolicyRef } from './policy.ts';
-import { rolloutSettings } from './rollout.ts';
+import { leaveOut, rolloutSettings } from './rollout.ts';
 import { weight } from './share.ts';
 import { type Upstream, upstreamName } from './upstream.ts';
 
@@ -61,6 +61,10 @@ export const sweepInput = z
     pauseAtInfraShare: number(0.1, 1)
       .default(0.9)
       .describe('The sweep pauses itself when at least this share of its last 16 or more rollouts ended as `infra`.'),
+    leaveOut: leaveOut.describe(
+      'Set to `true` to leave out the tasks that need more network than `TEMPER_NETWORK` allows; the report lists them. ' +
+        'Default: the sweep is refused if it has such tasks.',
+    ),
     reuseVerdicts: z
       .boolean({ error: 'expected true or false' })
       .default(false)
@@ -142,6 +146,16 @@ export interface SweepCost {
   readonly ledger: Ledger;
 }
 
+/** The reason why a chosen task is not attempted: its tests are flaky, or it needs a network that it does not get. */
+export const taskLeftOutKinds = ['quarantined', 'network'] as const;
+export type TaskLeftOutKind = (typeof taskLeftOutKinds)[number];
+
+/** A task that was chosen and is not attempted. */
+export interface TaskLeftOut {
+  readonly address: string;
+  readonly why: string;
+}
+
 /** The result of a sweep as history holds it. The tables are in the blob `report`. */
 export interface SweepResult {
   readonly tasks: number;
@@ -167,6 +181,8 @@ export interface SweepResult {
   readonly cost: SweepCost;
   /** Suspected tricks in each attempt's last rollout. */
   readonly flags: FlagCounts;
+  /** The chosen tasks that were not attempted, by the reason. */
+  readonly tasksLeftOut: Count<TaskLeftOutKind>;
   /** A SweepReport. */
   readonly report: BlobRef;
 }
@@ -205,6 +221,8 @@ export interface SweepReport {
   readonly flagged: readonly FlaggedRollout[];
   /** Addresses of chosen tasks that are quarantined and were not attempted. */
   readonly quarantined: readonly string[];
+  /** The chosen tasks that need a network which they do not get, and were not attempted. */
+  readonly lacking: readonly TaskLeftOut[];
 }
 
 /** Two sweeps compared over the tasks that both counted; see algorithms/compare-sweeps.ts. */
@@ -267,4 +285,6 @@ export interface SweepPlan {
   readonly policy?: PolicyRef;
   /** A JSON list of the quarantined addresses, which are skipped. Omitted when there are none. */
   readonly quarantined?: BlobRef;
+  /** A JSON list of the tasks that lack a network, each with the reason. Omitted when there are none. */
+  readonly lacking?: BlobRef;
 }

@@ -66,8 +66,9 @@ export async function startGroup(input: RunInput, tally: RunTally): Promise<void
 
 /** Returns the group's task, or null if it can't be determined, which pauses the run and does not end it. */
 async function taskOf({ tasks, seed }: RunInput, tally: RunTally, index: number): Promise<string | null> {
+  const leftOut = tally.leftOut?.list.digest;
   try {
-    return (await control.chooseTask({ tasks, seed, index })).address;
+    return (await control.chooseTask({ tasks, seed, index, ...(leftOut !== undefined && { leftOut }) })).address;
   } catch (error) {
     if (isCancellation(error)) throw error;
     tally.neverStarted(index, rootMessage(error));

@@ -7,7 +7,7 @@ import type { RunCost } from '../contracts/cost.ts';
 import type { FlagCounts } from '../contracts/flags.ts';
 import type { GroupSummary } from '../contracts/group.ts';
 import { type Count, type Fate, fates, type Outcome, outcomes, zeroCount } from '../contracts/outcome.ts';
-import type { RunInput, RunState, StepPlan, StepResult } from '../contracts/run.ts';
+import type { RunInput, RunState, StepPlan, StepResult, TasksLeftOut } from '../contracts/run.ts';
 import { createOutcomeWatch, type OutcomeWatch } from '../shared/outcome-watch.ts';
 import type { Pausable } from '../shared/pause.ts';
 import { createStaleWatch, type StaleWatch } from './stale-watch.ts';
@@ -41,6 +41,8 @@ export interface RunTally extends Pausable {
   readonly flags: FlagCounts;
   readonly cost: RunCost;
   budget: Budget;
+  /** The tasks of the set that the run leaves out; null if there are none. */
+  leftOut: TasksLeftOut | null;
   readonly recentRewards: readonly number[];
   readonly staleWatch: StaleWatch;
   /** Counts the time of the trainer since then. */
@@ -92,6 +94,7 @@ class Tally implements RunTally {
   flags: FlagCounts;
   cost: RunCost;
   budget: Budget;
+  leftOut: TasksLeftOut | null;
   readonly recentRewards: number[];
   readonly watch: OutcomeWatch;
   readonly staleWatch: StaleWatch;
@@ -118,6 +121,7 @@ class Tally implements RunTally {
     this.flags = state?.flags ?? noFlags;
     this.cost = state?.cost ?? { rollouts: {}, trainerSeconds: 0 };
     this.budget = state?.budget ?? input.budget ?? {};
+    this.leftOut = state?.leftOut ?? null;
     this.recentRewards = [...(state?.recentRewards ?? [])];
     this.watch = createOutcomeWatch({ infra: input.pauseAtInfraShare, 'invalid-task': 1 }, state?.recentOutcomes ?? []);
     this.staleWatch = createStaleWatch(input, state?.staleGroups);
@@ -259,6 +263,7 @@ class Tally implements RunTally {
       staleGroups: this.staleWatch.seen,
       stopped: [...this.#stopped],
       budget: this.budget,
+      leftOut: this.leftOut,
     };
   }
 }

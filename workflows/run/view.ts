@@ -1,5 +1,6 @@
 import { setCurrentDetails, upsertMemo, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
 import { flagsText } from '../algorithms/flags.ts';
+import { networkLines } from '../algorithms/network-lines.ts';
 import { rootMessage } from '../contracts/error-message.ts';
 import { fates } from '../contracts/outcome.ts';
 import type { RunInput, RunStatus } from '../contracts/run.ts';
@@ -63,6 +64,8 @@ export function createRunView(input: RunInput, tally: RunTally): RunView {
         groups: { ...tally.groups, 'in-flight': tally.groupsStarted - settled },
         rollouts: tally.rollouts,
         flags: tally.flags,
+        ...(tally.leftOut !== null && { tasksLeftOut: tally.leftOut.tasks }),
+        ...(input.settings.offlineTests && { offlineTests: input.settings.offlineTests }),
         groupsStarted: tally.groupsStarted,
         rolloutsStarted: tally.groupsStarted * input.rolloutsPerGroup,
         inFlight: [...tally.inFlight.keys()],
@@ -92,6 +95,7 @@ function details(status: RunStatus): string {
     `- rollouts: ${counts(status.rollouts)}`,
     ...(status.skippedSteps.length === 0 ? [] : [`- skipped steps: ${status.skippedSteps.join(', ')}`]),
     ...(flagged === null ? [] : [`- flagged: ${flagged}`]),
+    ...networkLines(status).map((line) => `- ${line}`),
   ].join('\n');
 }
 

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { blobAddress, packedAddress } from '../../../infra/tasks/address.ts';
 import type { Tasks } from '../../../infra/tasks/tasks.ts';
 import { readStartInput } from '../../../infra/temporal/start-input.ts';
+import { withOfflineTests } from '../../../workflows/algorithms/offline-tests.ts';
 import { failureKinds, TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type {
   FinishedEvaluation,
@@ -18,7 +19,7 @@ import type { FinishedRef } from './list-finished.ts';
 /** The fields of a rollout's input that concern its evaluation. The other fields are not checked. */
 const evaluationInput = z
   .object(rolloutSettings.shape)
-  .pick({ sandbox: true, evaluationTimeoutSec: true, rewardPolicy: true })
+  .pick({ sandbox: true, evaluationTimeoutSec: true, rewardPolicy: true, offlineTests: true })
   .extend({ task: z.unknown() });
 
 export interface FinishedDependencies {
@@ -66,7 +67,8 @@ export async function readFinished(
       leftOut: 'its tests now get files of its sandbox that were not kept: only the diff was',
     };
   }
-  const { sandbox, rewardPolicy, evaluationTimeoutSec = null } = input;
+  const { sandbox, rewardPolicy, offlineTests, evaluationTimeoutSec = null } = input;
+  const networked = addressNow === null ? networkedAsBefore(verdict, task) : task;
   const evaluation: FinishedEvaluation = {
     diff,
     ...(result.answer !== undefined && { answer: result.answer }),
@@ -76,7 +78,7 @@ export async function readFinished(
     rewardPolicy,
     evaluationTimeoutSec,
     addresses: addressesOf(addressNow === null ? input.task : now, task, result.task),
-    task: { ...(addressNow === null ? networkedAsBefore(verdict, task) : task), id: result.task },
+    task: { ...(offlineTests ? withOfflineTests(networked) : networked), id: result.task },
   };
   const bundles = { before: bundle.digest, after: task.bundle.digest };
   return { ...known, ...(addressNow !== null && { bundles }), leftOut: null, evaluation };

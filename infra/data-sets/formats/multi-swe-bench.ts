@@ -51,6 +51,7 @@ const testCommand =
  * the test patch and runs the tests (`/home/test-run.sh`). Each repository has a log parser of its own.
  */
 export const multiSweBench = rowFormat({
+  isOffline: true,
   idOf: (value) =>
     isRecord(value) && typeof value.org === 'string' && typeof value.repo === 'string'
       ? `${value.org}__${value.repo}-${value.number}`

@@ -30,6 +30,7 @@ interface RebenchVersion {
 
 function createFormat(version: RebenchVersion) {
   return rowFormat({
+    isOffline: true,
     idOf: instanceId,
     async toFiles(row, source) {
       const fields = parseRow(sweRebenchRow, row);

@@ -25,6 +25,7 @@ const pytest = 'pytest --disable-warnings --color=no --tb=no --verbose';
  * commit is made, and reverting it is the solution. The tests are those of the repository at the base commit.
  */
 export const sweSmith = rowFormat({
+  isOffline: true,
   idOf: instanceId,
   toFiles(row) {
     const fields = parseRow(sweSmithRow, row);

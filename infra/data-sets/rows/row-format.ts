@@ -14,7 +14,7 @@ const rowFiles: Readonly<Record<string, (file: string) => RowFile>> = {
 };
 
 /** Turns the rows of a data set into tasks. */
-export interface RowReader {
+export interface RowReader extends Pick<DataSetFormat, 'isOffline'> {
   /** Returns the id of a row, which need not be valid, or null when it has none. */
   idOf(value: unknown): string | null;
   /** Returns the task's directory in Harbor layout. */
@@ -24,6 +24,7 @@ export interface RowReader {
 /** Creates a format whose tasks are rows of JSON Lines, JSON or Parquet files. */
 export function rowFormat(reader: RowReader): DataSetFormat {
   return {
+    ...(reader.isOffline && { isOffline: reader.isOffline }),
     wants: (path) => Object.hasOwn(rowFiles, extname(path)),
     open: async (source) => createRowDataSet(source.paths.map(openRowFile), withIds(reader, source.paths), source),
   };

@@ -1,4 +1,5 @@
 import type { Adoption, AdoptSandbox, Placement } from '../../../activities/interfaces/host.ts';
+import type { Tasks } from '../../../infra/tasks/tasks.ts';
 import type { BlobRef } from '../../../workflows/contracts/blob.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { Trick } from '../../../workflows/contracts/flags.ts';
@@ -160,3 +161,22 @@ export const placementOf = ({ allowCreation, token = 'scripted/1', unadoptable }
   ...(allowCreation && { limitsCreations: true }),
   ...(unadoptable && { unadoptable }),
 });
+
+const addresses = (set: string, count: number): readonly string[] =>
+  Array.from({ length: count }, (_, index) => `${set}#${index}`);
+
+/** Tasks by their addresses alone, which cannot be read. */
+export const listedTasks: Pick<Tasks, 'first' | 'list' | 'find'> = {
+  first: async (set, count) => addresses(set, count),
+  list: async (set) => addresses(set, 8),
+  find: (address) => Promise.reject(new Error(`expected no look at a task, got one at ${address}`)),
+};
+
+/** Does the work of an activity once its part of the script has resolved. */
+export async function following<Result>(part: Script['record'], work: () => Promise<Result>): Promise<Result> {
+  await part?.();
+  return work();
+}
+
+/** The answer of engines that serve one version. */
+export const serving = (version: number) => ({ version, versions: [version] });

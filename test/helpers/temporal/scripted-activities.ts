@@ -44,7 +44,18 @@ import {
 } from '../../../workflows/contracts/queues.ts';
 import { createFileStore, createRecords } from '../store/file-store.ts';
 import './quiet-runtime.ts';
-import { findUpstream, placementOf, type Script, summaryOf, taskOf, traceOf, upstreamSummaryOf } from './script.ts';
+import {
+  findUpstream,
+  following,
+  listedTasks,
+  placementOf,
+  type Script,
+  serving,
+  summaryOf,
+  taskOf,
+  traceOf,
+  upstreamSummaryOf,
+} from './script.ts';
 import type { TestServer } from './temporal.ts';
 
 export interface ScriptedWorkers {
@@ -93,7 +104,8 @@ export async function startScriptedWorkers(
     records,
     agent: () => ({ usesModel: true }),
     quarantine: createQuarantine(createRecords(home)),
-    tasks: { first: async (set, count) => addresses(set, count), list: async (set) => addresses(set, 8) },
+    network: 'public',
+    tasks: listedTasks,
     serving: async () => serving(script.version?.(caller()) ?? published.at(-1) ?? 0),
     pinVersion: async () => true,
     upstream: async (name) => findUpstream(script, name),
@@ -131,7 +143,7 @@ export async function startScriptedWorkers(
     reward: async ({ verdict }) => verdict.value ?? 0,
     liveHosts: async () => ({ hosts: ['scripted'] }),
     inspectHost: async ({ host }) => ({ alive: script.isAlive?.(host) ?? true, lastSeenMs: null }),
-    checkRun: async () => {},
+    checkRun: async () => null,
     guardDisk: async () => ({ paused: [], resumed: [] }),
     collectGarbage: async () => ({ categories: [] }),
     chooseTask: ({ index }) => following(script.choose, async () => ({ address: `scripted:${index}` })),
@@ -286,14 +298,3 @@ export async function startScriptedWorkers(
     },
   };
 }
-
-/** Does the work of an activity once its part of the script has resolved. */
-async function following<Result>(part: Script['record'], work: () => Promise<Result>): Promise<Result> {
-  await part?.();
-  return work();
-}
-
-const addresses = (set: string, count: number): readonly string[] =>
-  Array.from({ length: count }, (_, index) => `${set}#${index}`);
-
-const serving = (version: number) => ({ version, versions: [version] });

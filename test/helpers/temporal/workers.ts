@@ -144,19 +144,12 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
   const { client } = server;
   const rewards = await createRewards(options.rewards);
   const quarantine = createQuarantine(createRecords(home));
+  const known = { client, store, quarantine, tasks: host.tasks, network: host.network.cap };
   const control = {
     ...createRewardActivity(rewards),
-    ...createTaskActivities({
-      tasks: host.tasks,
-      quarantine,
-      agent: agents.get,
-      rewards,
-      network: host.network.cap,
-      upstream,
-    }),
+    ...createTaskActivities({ ...known, agent: agents.get, rewards, upstream }),
     ...createRunCheck({
-      client,
-      tasks: host.tasks,
+      ...known,
       agent: agents.get,
       rewards,
       pools: createPools(options.publish ?? 'reload'),
@@ -178,10 +171,7 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
       records: createRecords(join(home, 'runs')),
     }),
     ...createSweepActivities({
-      client,
-      store,
-      quarantine,
-      tasks: host.tasks,
+      ...known,
       records: createRecords(join(home, 'runs')),
       agent: agents.get,
       serving: async () => ({ version: null, versions: [] }),

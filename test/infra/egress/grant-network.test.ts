@@ -48,7 +48,7 @@ it('an optional network is granted or left out, and is needed from then on', () 
   assert.deepEqual(grantNetwork(offline, 'none'), offline);
 });
 
-it('a task whose tests download needs the network that they have by default, and is told of every choice', () => {
+it('a task whose tests download needs the network that they have by default, and the refusal names every choice', () => {
   const neededFor = 'tests/test.sh:3: pip install pytest';
   const task: Task = { ...offline, testNetwork: { ...policyOf('public'), neededFor } };
   assert.deepEqual(grantNetwork(task, 'public'), { ...offline, testNetwork: policyOf('public') });
@@ -64,7 +64,7 @@ it('a task whose tests download needs the network that they have by default, and
   }
 });
 
-it('a task whose set-up downloads is told that no setting gives it a network', () => {
+it('a task whose set-up downloads is refused with the remark that no setting gives it a network', () => {
   const neededFor = `${setUpNeeds}npm ci`;
   const task: Task = { ...offline, testNetwork: { ...policyOf('public'), neededFor } };
   const message =

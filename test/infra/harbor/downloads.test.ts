@@ -39,7 +39,7 @@ describe('a command that downloads', () => {
       assert.equal(found(`#!/bin/bash\nset -e\n${line}\n`), `3: ${line}`);
   });
 
-  it('is none if the sandbox has all that it reads', () => {
+  it('is not one that finds all in its sandbox', () => {
     for (const line of [
       'pip install --no-index --find-links /wheels pytest',
       'PIP_NO_INDEX=1 pip install pytest',
@@ -75,7 +75,7 @@ describe('a command that downloads', () => {
       assert.equal(found(line), null, line);
   });
 
-  it('is none in a comment or a text', () => {
+  it('is not one that only a comment or a text has', () => {
     for (const script of [
       '# pip install pytest',
       'ls # then curl https://a.example',
@@ -113,7 +113,7 @@ describe('a command that downloads', () => {
       assert.equal(found(script), expected, script);
   });
 
-  it('is none if the script does without it', () => {
+  it('is not one that the script does without', () => {
     for (const script of [
       'pip install pytest || true',
       'pip install pytest 2>/dev/null || :',

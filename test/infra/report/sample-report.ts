@@ -188,6 +188,7 @@ function sampleSweep(sweep: string, passing: number): SweepReport {
     input: sweepInput.parse({ tasks: 'generated:test/1', attempts: 2 }),
     run: 'demo-1',
     quarantined: [],
+    lacking: [],
     startedAt: 0,
     endedAt: 9_000,
     pin: { policyVersion: 3 },

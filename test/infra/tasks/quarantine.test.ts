@@ -52,7 +52,9 @@ describe('createQuarantine', () => {
 
   const choose = async (): Promise<readonly string[]> => {
     const inside = await quarantine.byAddress();
-    const chosen = [0, 1, 2].map((index) => chooseTask(tasks, inside, { tasks: set, seed: 1, index }));
+    const chosen = [0, 1, 2].map((index) =>
+      chooseTask(tasks, { quarantined: inside, lacking: [] }, { tasks: set, seed: 1, index }),
+    );
     return (await Promise.all(chosen)).map(({ address }) => address);
   };
 
@@ -77,7 +79,9 @@ describe('createQuarantine', () => {
   it('keeps a run from choosing the task, without choosing another task twice instead', async () => {
     const inside = await quarantine.byAddress();
     const indexes = Array.from({ length: 40 }, (_, index) => index);
-    const all = await Promise.all(indexes.map((index) => chooseTask(tasks, inside, { tasks: set, seed: 1, index })));
+    const all = await Promise.all(
+      indexes.map((index) => chooseTask(tasks, { quarantined: inside, lacking: [] }, { tasks: set, seed: 1, index })),
+    );
     const times = Map.groupBy(all, ({ address }) => address);
     assert.deepEqual([...times].map(([address, { length }]) => [address, length]).sort(), [
       ['generated:test/1/0', 20],
@@ -93,7 +97,7 @@ describe('createQuarantine', () => {
     const inside = await quarantine.byAddress();
     const { digest } = await createFileStore(join(home, 'store')).putJson([flaky]);
     await assert.rejects(
-      chooseTask(tasks, inside, { tasks: `blob:${digest}`, seed: 1, index: 0 }),
+      chooseTask(tasks, { quarantined: inside, lacking: [] }, { tasks: `blob:${digest}`, seed: 1, index: 0 }),
       /expected a task that is not quarantined/,
     );
   });

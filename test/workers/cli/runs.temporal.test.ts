@@ -75,6 +75,44 @@ describe('the commands on a run', () => {
     assert.match(shown.stdout, /^total +8 .* ≥ 32\.00\nthe price table has no price for: the trainer$/m);
   });
 
+  it('train, eval, rollout and schedule create refuse tasks that lack a network before anything starts', async () => {
+    const root = join(stack.home, 'lacking');
+    await writeHarborTask(root, 'downloads', { test: 'pip install pytest\npytest\n' });
+    await writeHarborTask(root, 'plain', {});
+    const offline = cliOn(stack.home, stack.server, { TEMPER_NETWORK: 'none' });
+    const before = await count('');
+    const commands = [
+      ['train'],
+      ['eval'],
+      ['rollout', '--agent', 'oracle'],
+      ['schedule', 'create', 'x', '--every', '1h'],
+    ];
+    const ends = await Promise.all(commands.map((words) => offline.run(...words, '--tasks', root)));
+    for (const { code, stderr } of ends) {
+      assert.equal(code, 2, stderr);
+      assert.match(
+        stderr,
+        /--tasks: \S+: 1 of 2 tasks need a network that TEMPER_NETWORK does not allow, for example downloads/,
+      );
+      assert.match(
+        stderr,
+        /\(tests\/test\.sh:2: pip install pytest\); set TEMPER_NETWORK=public .*, or leave the task out/,
+      );
+    }
+    assert.equal(await count(''), before);
+    const rest = await offline.run('rollout', '--agent', 'oracle', '--tasks', root, '--leave-out');
+    assert.equal(rest.code, 0, rest.stderr);
+    assert.match(rest.stdout, /^1 rollout: scored 1/m);
+    assert.match(
+      rest.stdout,
+      /^left out, because they lack a network: 1 task\n {2}downloads: expected the network none/m,
+    );
+    const all = await offline.run('rollout', '--agent', 'oracle', '--tasks', root, '--offline-tests');
+    assert.match(all.stdout, /^2 rollouts: scored 2/m, all.stderr);
+    // Where only the workers know what is allowed, they decide.
+    assert.match((await temper.run('rollout', '--agent', 'oracle', '--tasks', root)).stdout, /^2 rollouts: scored 2/m);
+  });
+
   it('report writes an HTML page', async () => {
     const out = join(stack.home, 'report.html');
     const { code, stderr } = await temper.run('report', 'first', '--out', out);

@@ -40,17 +40,19 @@ describe('whyInvalid', () => {
   });
 });
 
-it('validationKey is the same only for the same task, image, kind of sandbox and grader', () => {
+it('validationKey is the same only for the same task, image, kind of sandbox, network and grader', () => {
+  const local = { sandbox: 'local' } as const;
   const task = { bundle: { digest: 'a', size: 1, mediaType: 'application/x-tar' }, image: 'i' };
   const keys = [
-    validationKey(task, 'local'),
-    validationKey({ ...task, image: 'j' }, 'local'),
-    validationKey({ ...task, bundle: { ...task.bundle, digest: 'b' } }, 'local'),
-    validationKey(task, 'docker'),
-    validationKey(task, 'local', 'another-grader'),
+    validationKey(task, local),
+    validationKey({ ...task, image: 'j' }, local),
+    validationKey({ ...task, bundle: { ...task.bundle, digest: 'b' } }, local),
+    validationKey(task, { sandbox: 'docker' }),
+    validationKey(task, { ...local, offlineTests: true }),
+    validationKey(task, local, 'another-grader'),
   ];
-  assert.equal(new Set(keys).size, 5);
-  assert.equal(validationKey(task, 'local', graderVersion), keys[0]);
+  assert.equal(new Set(keys).size, 6);
+  assert.equal(validationKey(task, local, graderVersion), keys[0]);
 });
 
 describe('validateTasks', () => {

@@ -10,13 +10,16 @@ import type { RolloutRequest } from '../../../workflows/contracts/rollout.ts';
 import { watchListenTls } from '../../watch-listen-tls.ts';
 import { agentOf, agentOptionsOption, readAgentOptions } from '../follow/agent-options.ts';
 import { onInterrupt } from '../follow/interrupt.ts';
+import { offlineTestsOption } from '../follow/network-options.ts';
 import { requireReward } from '../follow/require-reward.ts';
 import { type HomeOption, runningConfigOf, sandboxOption, stackCommand, wholeNumber } from '../stack/command.ts';
 import type { StackClient } from '../stack/stack-client.ts';
 import { asUsageError, Interrupted, UsageError } from '../text/errors.ts';
 import { counted, note, print } from '../text/output.ts';
 
-interface ServeOptions extends HomeOption, Pick<RolloutRequest, 'sandbox' | 'maxTurns' | 'rewardPolicy'> {
+interface ServeOptions
+  extends HomeOption,
+    Pick<RolloutRequest, 'sandbox' | 'maxTurns' | 'rewardPolicy' | 'offlineTests'> {
   readonly tasks: string;
   readonly upstream: string;
   readonly agentOptions?: string;
@@ -38,6 +41,7 @@ export function openenvCommand(): Command {
     .requiredOption('--tasks <dir|address>', 'a directory of tasks, or an address such as generated:test/1?count=8')
     .option('--upstream <name>', 'the entry of upstreams.json by which the gateway reaches this server', 'openenv')
     .addOption(sandboxOption().default('auto'))
+    .addOption(offlineTestsOption())
     .addOption(agentOptionsOption())
     .option('--episodes <n>', 'clients at once (default: the capacity of this host)', wholeNumber(1, 500))
     .option('--max-turns <n>', 'maximum number of steps per episode', wholeNumber(1, 100_000), 100)
@@ -91,11 +95,12 @@ async function serveOn(stack: StackClient, { options, agentOptions, access }: Se
   const { tools } = await import('../../../infra/agents/mini/tools.ts');
   const { packageVersion } = await import('../../../infra/package-version.ts');
   const { cancelLeftOver, createEpisodeStarter } = await import('./openenv/start-episode.ts');
-  const { upstream, sandbox, maxTurns, rewardPolicy, agentTimeout } = options;
+  const { upstream, sandbox, maxTurns, rewardPolicy, agentTimeout, offlineTests } = options;
   const tasks = await tasksOf(options, stack);
   const left = await cancelLeftOver(stack.client, upstream);
   if (left > 0) note(`cancelled ${counted(left, 'episode')} that an earlier server of this name left`);
-  const request = { upstream, sandbox, maxTurns, rewardPolicy, agentOptions, agentTimeoutSec: agentTimeout };
+  const limits = { maxTurns, agentTimeoutSec: agentTimeout };
+  const request = { upstream, sandbox, rewardPolicy, agentOptions, offlineTests, ...limits };
   const episodes = options.episodes ?? stack.config.capacity;
   const environment = createEnvironment({
     tasks,

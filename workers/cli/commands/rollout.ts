@@ -9,6 +9,7 @@ import {
   readAgentOptions,
 } from '../follow/agent-options.ts';
 import { onInterrupt } from '../follow/interrupt.ts';
+import { leaveOutOption, type NetworkOptions, offlineTestsOption } from '../follow/network-options.ts';
 import { requireReward } from '../follow/require-reward.ts';
 import { type JsonOption, runningConfigOf, sandboxOption, stackCommand, wholeNumber } from '../stack/command.ts';
 import type { StackSession } from '../stack/stack-session.ts';
@@ -25,7 +26,7 @@ import { watchRepeats } from './rollout/watch-repeats.ts';
 /** Fields of a rollout's input that are options of the same name. */
 type RequestOptions = Pick<RolloutRequest, 'sandbox' | 'maxTurns' | 'rewardPolicy' | 'policy' | 'upstream'>;
 
-interface RolloutOptions extends JsonOption, RequestOptions {
+interface RolloutOptions extends JsonOption, RequestOptions, NetworkOptions {
   readonly tasks: string;
   readonly agent: string;
   /** Path of a JSON file. */
@@ -51,6 +52,8 @@ export function rolloutCommand(): Command {
     .addOption(agentOptionsOption())
     .addOption(hostToolsOption())
     .addOption(sandboxOption().default('auto'))
+    .addOption(offlineTestsOption())
+    .addOption(leaveOutOption())
     .option(
       '--concurrency <n>',
       'rollouts that run at once (default: TEMPER_CAPACITY and TEMPER_EVALUATIONS together)',
@@ -83,7 +86,7 @@ async function rollout(options: RolloutOptions): Promise<void> {
   const session = await openSession(options, options.up, interrupt.signal);
   try {
     if (options.upstream !== undefined) await requireUpstream(options.upstream, agent, session);
-    const { ready, broken } = await findTasks(options, session, agent);
+    const { ready, broken, lacking } = await findTasks(options, session, agent);
     const total = ready.length + broken.length;
     const images = ready.map(({ task }) => task.image);
     const lost = lostImages(options.sandbox ?? 'auto', session.config.sandbox, images);
@@ -103,7 +106,7 @@ async function rollout(options: RolloutOptions): Promise<void> {
       ...(await runRollouts(session.client, ready, work, interrupt.signal).finally(watch.close)),
     ];
     board.close();
-    if (!options.json) print(rolloutTable(rows, (performance.now() - startedAt) / 1000));
+    if (!options.json) print(rolloutTable(rows, lacking, (performance.now() - startedAt) / 1000));
     requireOutcomes(rows, total, interrupt.signal);
   } finally {
     if (session.own !== null) note('stopping the stack');
@@ -121,6 +124,7 @@ function requestOf({
   policy,
   upstream,
   agentTimeout,
+  offlineTests,
 }: RolloutOptions): SharedRequest {
   return {
     agent,
@@ -130,6 +134,7 @@ function requestOf({
     policy,
     upstream,
     agentTimeoutSec: agentTimeout,
+    offlineTests,
     purpose: 'evaluation',
   };
 }

@@ -12,6 +12,7 @@ import {
   requireAgent,
 } from '../follow/agent-options.ts';
 import { onInterrupt } from '../follow/interrupt.ts';
+import { leaveOutOption, type NetworkOptions, offlineTestsOption } from '../follow/network-options.ts';
 import { defined, readInput, requireValid, withTaskSet } from '../follow/workflow-input.ts';
 import {
   configOf,
@@ -28,7 +29,7 @@ import { asUsageError, Interrupted } from '../text/errors.ts';
 import { note, print, printJson } from '../text/output.ts';
 import { followRun, StoppedFollowing } from './train/follow-run.ts';
 
-interface TrainOptions extends JsonOption {
+interface TrainOptions extends JsonOption, NetworkOptions {
   readonly input?: string;
   readonly id?: string;
   readonly tasks?: string;
@@ -77,6 +78,8 @@ export function trainCommand(): Command {
     .addOption(agentOptionsOption())
     .addOption(hostToolsOption())
     .addOption(sandboxOption())
+    .addOption(offlineTestsOption())
+    .addOption(leaveOutOption())
     .option('--detach', 'print the id and exit instead of following the run')
     .option('--json', 'print one JSON object per step to stdout, then the final status')
     .action(train);
@@ -85,6 +88,7 @@ export function trainCommand(): Command {
 async function train(options: TrainOptions): Promise<void> {
   const request = await requestOf(options);
   const { openStackClient } = await import('../stack/stack-client.ts');
+  const { requireRunNetworks } = await import('../stack/require-networks.ts');
   const { startRun, timestampedId } = await import('../follow/start-workflow.ts');
   const config = await runningConfigOf(options);
   await requireKnownPool(config, request.pool);
@@ -95,6 +99,7 @@ async function train(options: TrainOptions): Promise<void> {
     const id = options.id ?? timestampedId('run');
     const named = await withTaskSet(request, stack, interrupt.signal);
     await requireUnforged(named, stack);
+    await requireRunNetworks(named, stack, interrupt.signal);
     interrupt.signal.throwIfAborted();
     starts = true;
     const handle = await startRun(stack.client, id, named);
@@ -153,8 +158,8 @@ function merge(
   options: TrainOptions,
   agentOptions: AgentOptions | undefined,
 ): Record<string, unknown> {
-  const { tasks, steps, groups, rollouts, maxStaleness, seed, pool, weight, budget, agent, hostTools, sandbox } =
-    options;
+  const { tasks, steps, groups, rollouts, maxStaleness, seed, pool, weight, budget, leaveOut } = options;
+  const { agent, hostTools, sandbox, offlineTests } = options;
   const settings = typeof input.settings === 'object' ? input.settings : {};
   return {
     ...input,
@@ -168,7 +173,8 @@ function merge(
       pool,
       weight,
       budget,
+      leaveOut,
     }),
-    settings: { ...settings, ...defined({ agent, agentOptions, hostTools, sandbox }) },
+    settings: { ...settings, ...defined({ agent, agentOptions, hostTools, sandbox, offlineTests }) },
   };
 }

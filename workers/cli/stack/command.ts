@@ -38,7 +38,7 @@ export function configOf({ home }: HomeOption): Config {
   return orUsageError(() => (home === undefined ? readConfig() : readConfigWith({ TEMPER_HOME: home })));
 }
 
-/** Reads the settings of the stack that runs on this home, with the ports, the store and the name of the host that it actually uses. */
+/** Reads the settings of the stack that runs on this home, with the ports, the store, the network and the name of the host that it actually uses. */
 export async function runningConfigOf(options: HomeOption): Promise<Config> {
   const config = configOf(options);
   const up = await readUpFile(config.paths.up);
@@ -46,6 +46,7 @@ export async function runningConfigOf(options: HomeOption): Promise<Config> {
   return readConfigWith({
     ...Object.fromEntries(storeVariables.map((name) => [name, up.store[name]])),
     ...(up.host !== undefined && { TEMPER_HOST: up.host }),
+    TEMPER_NETWORK: up.network,
     TEMPER_HOME: config.home,
     TEMPER_TEMPORAL_PORT: String(up.ports.temporal),
     TEMPER_UI_PORT: String(up.ports.ui),

@@ -58,6 +58,7 @@ export const slimeSweBench = createFormat({
 
 function createFormat({ imageOf, commands, unwrap = (value) => value }: Variant) {
   return rowFormat({
+    isOffline: true,
     idOf: (value) => instanceId(unwrap(value)),
     async toFiles(row, source) {
       const fields = parseRow(sweBenchRow, { ...row, read: () => unwrap(row.read()) });

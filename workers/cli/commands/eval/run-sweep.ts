@@ -20,6 +20,7 @@ export async function runSweep(options: EvalOptions): Promise<void> {
   const request = await sweepRequestOf(options);
   const prices = await readPrices((await runningConfigOf(options)).prices);
   const { startSweep } = await import('../../follow/start-workflow.ts');
+  const { requireSweepNetworks } = await import('../../stack/require-networks.ts');
   await startAndFollow(options, {
     noun: 'sweep',
     prefix: 'eval',
@@ -27,7 +28,9 @@ export async function runSweep(options: EvalOptions): Promise<void> {
     cleanedUp: 'all of its rollouts have ended',
     async prepare(stack, signal) {
       await requirePolicy(stack, request.policy);
-      return withTaskSet(request, stack, signal);
+      const named = await withTaskSet(request, stack, signal);
+      await requireSweepNetworks(named, stack, signal);
+      return named;
     },
     start: startSweep,
     async progress(handle) {

@@ -8,6 +8,7 @@ import {
   readAgentOptions,
   requireAgent,
 } from '../../follow/agent-options.ts';
+import { leaveOutOption, offlineTestsOption } from '../../follow/network-options.ts';
 import { defined, readInput, requireValid } from '../../follow/workflow-input.ts';
 import { configOf, type HomeOption, numberWithin, sandboxOption, wholeNumber } from '../../stack/command.ts';
 import { parseBudget } from '../../text/budget.ts';
@@ -27,6 +28,7 @@ const inputFields = [
   'passAt',
   'infraRetries',
   'reuseVerdicts',
+  'leaveOut',
 ] as const satisfies readonly (keyof SweepRequest)[];
 
 export interface SweepOptions extends Partial<Pick<SweepRequest, (typeof inputFields)[number]>> {
@@ -39,6 +41,7 @@ export interface SweepOptions extends Partial<Pick<SweepRequest, (typeof inputFi
   readonly agentOptions?: string;
   readonly hostTools?: readonly string[];
   readonly sandbox?: SandboxChoice;
+  readonly offlineTests?: true;
 }
 
 export function withSweepOptions(command: Command): Command {
@@ -76,20 +79,22 @@ export function withSweepOptions(command: Command): Command {
     .option('--upstream <name>', 'evaluate this model of upstreams.json instead of the policy')
     .option('--pass-at <reward>', 'minimum reward that counts as a pass (default: 1)', numberWithin(0.001, 1))
     .option('--infra-retries <n>', 'retries for an attempt lost to infrastructure (default: 2)', wholeNumber(0, 20))
-    .option('--reuse-verdicts', 'reuse cached verdicts, and cache those of this sweep');
+    .option('--reuse-verdicts', 'reuse cached verdicts, and cache those of this sweep')
+    .addOption(offlineTestsOption())
+    .addOption(leaveOutOption());
 }
 
 /** Builds the sweep's input from the input file and the options, and checks it before anything starts. */
 export async function sweepRequestOf(options: SweepOptions & HomeOption): Promise<SweepRequest> {
   const input = options.input === undefined ? {} : await readInput(options.input);
-  const { sample, agent, hostTools, sandbox } = options;
+  const { sample, agent, hostTools, sandbox, offlineTests } = options;
   const agentOptions = await readAgentOptions(options);
   const settings = typeof input.settings === 'object' ? input.settings : {};
   const request = {
     ...input,
     ...defined(Object.fromEntries(inputFields.map((field) => [field, options[field]]))),
     ...(sample !== undefined && { pick: 'sample', seed: sample }),
-    settings: { ...settings, ...defined({ agent, agentOptions, hostTools, sandbox }) },
+    settings: { ...settings, ...defined({ agent, agentOptions, hostTools, sandbox, offlineTests }) },
   };
   if (!('tasks' in request)) {
     throw new UsageError(

@@ -10,11 +10,14 @@ import { counted, mostRows, seconds, table } from '../../text/output.ts';
 
 /** Formats the report of a sweep. */
 export function sweepText(report: SweepReport): string {
-  const { sweep, input, run, result, taskScores, leftOut, flagged, quarantined } = report;
+  const { sweep, input, run, result, taskScores, leftOut, flagged, quarantined, lacking } = report;
   const { passAt1, reward, passAtK, endedEarly, cost } = result;
   const evaluated = evaluatedText({ run, result });
   const by = evaluated === null ? '' : `, ${evaluated}`;
   const left = Object.entries(result.leftOut).flatMap(([why, count]) => (count === 0 ? [] : [`${why} ${count}`]));
+  const tasksLeft = Object.entries(result.tasksLeftOut).flatMap(([why, tasks]) =>
+    tasks === 0 ? [] : [`${counted(tasks, 'task')} (${why})`],
+  );
   const flags = flagsText(result.flags);
   const planned = result.tasks * result.attempts;
   const facts = [
@@ -25,6 +28,7 @@ export function sweepText(report: SweepReport): string {
     ['mean reward', estimateText(reward)],
     ['counted', `${result.counted} of ${planned} attempts${left.length === 0 ? '' : `; left out: ${left.join(', ')}`}`],
     ...(result.retried === 0 ? [] : [['retried', `${counted(result.retried, 'rollout')} lost to infrastructure`]]),
+    ...(tasksLeft.length === 0 ? [] : [['not attempted', tasksLeft.join(', ')]]),
     ...(flags === null ? [] : [['flagged', flags]]),
     ['tokens', `${count(cost.sampledTokens)} sampled in ${count(cost.turns)} turns, ${count(cost.promptTokens)} sent`],
     [
@@ -43,6 +47,7 @@ export function sweepText(report: SweepReport): string {
     ...(quarantined.length === 0
       ? []
       : [`quarantined and not attempted:\n${quarantined.slice(0, mostRows).join('\n')}`]),
+    ...(lacking.length === 0 ? [] : [`lack a network and were not attempted:\n${lackingLines(lacking)}`]),
   ].join('\n\n');
 }
 
@@ -82,10 +87,17 @@ function leftOutTable(rows: SweepReport['leftOut']): string {
   return table(['task', 'why', 'rollout', 'reason'], shown);
 }
 
-/** Names the agent of a sweep, with its options. */
+const lackingLines = (lacking: SweepReport['lacking']): string =>
+  lacking
+    .slice(0, mostRows)
+    .map(({ address, why }) => `${address}  ${why}`)
+    .join('\n');
+
+/** Names the agent of a sweep, with its options, and says if its tests had no network. */
 function agentText({ input }: Pick<SweepReport, 'input'>): string {
-  const { agent, agentOptions = {} } = input.settings;
-  return Object.keys(agentOptions).length === 0 ? agent : `${agent} ${JSON.stringify(agentOptions)}`;
+  const { agent, agentOptions = {}, offlineTests } = input.settings;
+  const named = Object.keys(agentOptions).length === 0 ? agent : `${agent} ${JSON.stringify(agentOptions)}`;
+  return offlineTests ? `${named} (tests without a network)` : named;
 }
 
 /** Names what a sweep evaluated; null if its agent calls no model. */

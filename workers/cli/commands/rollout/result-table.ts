@@ -1,10 +1,16 @@
+import { lackText } from '../../../../infra/egress/grant-network.ts';
+import type { LackingTask } from '../../../../infra/tasks/lacking-network.ts';
 import { meanOf } from '../../../../workflows/algorithms/mean.ts';
 import { outcomes } from '../../../../workflows/contracts/outcome.ts';
-import { counted, seconds, table } from '../../text/output.ts';
+import { counted, mostRows, seconds, table } from '../../text/output.ts';
 import type { RolloutRow } from './rollout-row.ts';
 
-/** Formats all rollouts of a command as a table, with totals below. */
-export function rolloutTable(rows: readonly RolloutRow[], wallSeconds: number): string {
+/** Formats all rollouts of a command as a table, with totals below, and the tasks that it left out. */
+export function rolloutTable(
+  rows: readonly RolloutRow[],
+  lacking: readonly LackingTask[],
+  wallSeconds: number,
+): string {
   const body = rows.map((row) => [
     row.task,
     row.outcome ?? 'none',
@@ -16,7 +22,19 @@ export function rolloutTable(rows: readonly RolloutRow[], wallSeconds: number): 
     total(row),
   ]);
   const head = ['task', 'outcome', 'reward', 'stop', 'provision', 'agent', 'evaluate', 'seconds'];
-  return `${table(head, body)}\n\n${totals(rows, wallSeconds)}`;
+  return [table(head, body), '', totals(rows, wallSeconds), ...leftOutLines(lacking)].join('\n');
+}
+
+/** Counts the tasks that were left out, with the reason of each. */
+function leftOutLines(lacking: readonly LackingTask[]): readonly string[] {
+  if (lacking.length === 0) return [];
+  const shown = lacking.slice(0, mostRows).map(({ id, lack }) => `  ${id}${lackText(lack)}`);
+  const more = lacking.length - shown.length;
+  return [
+    `left out, because they lack a network: ${counted(lacking.length, 'task')}`,
+    ...shown,
+    ...(more === 0 ? [] : [`  and ${more} more`]),
+  ];
 }
 
 function totals(rows: readonly RolloutRow[], wallSeconds: number): string {

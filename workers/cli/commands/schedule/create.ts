@@ -24,9 +24,12 @@ export async function createSchedule(id: string, options: CreateOptions): Promis
   const request = await sweepRequestOf(options);
   const when = parseScheduleTimes(options);
   const { openStackClient } = await import('../../stack/stack-client.ts');
+  const { requireSweepNetworks } = await import('../../stack/require-networks.ts');
   const stack = await openStackClient(await runningConfigOf(options));
   try {
-    await create(stack.client, { id, request: await withTaskSet(request, stack), options, when });
+    const named = await withTaskSet(request, stack);
+    await requireSweepNetworks(named, stack, new AbortController().signal);
+    await create(stack.client, { id, request: named, options, when });
     const paused = options.paused === true;
     if (options.json) printJson({ id, when: when.text, paused });
     else print(`${id}: ${when.text}${paused ? ', paused' : ''}`);

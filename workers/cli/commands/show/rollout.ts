@@ -129,6 +129,7 @@ function rolloutText({
       ...(result.notes ?? []),
       ...(result.network === undefined ? [] : [`network: ${networkText(result.network)}`]),
       ...(verdict?.network === undefined ? [] : [`network of the tests: ${networkText(verdict.network)}`]),
+      ...(result.offlineTests === undefined ? [] : ['the tests had no network, as the input says']),
       ...hostToolLines(result),
       ...(failure === null ? [] : [`${failure.type} at ${failure.stage ?? 'start'}: ${failure.message}`]),
     ].join('\n'),

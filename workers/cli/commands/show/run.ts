@@ -2,6 +2,7 @@ import { type Costs, moneyOf } from '../../../../infra/report/cost-table.ts';
 import { readPrices } from '../../../../infra/report/prices.ts';
 import { readRunRecords } from '../../../../infra/report/run-records.ts';
 import { flagsText } from '../../../../workflows/algorithms/flags.ts';
+import { networkLines } from '../../../../workflows/algorithms/network-lines.ts';
 import { runStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import { defaultPool } from '../../../../workflows/contracts/policy.ts';
 import type { RunStatus } from '../../../../workflows/contracts/run.ts';
@@ -55,6 +56,7 @@ function statusText(status: RunStatus): string {
     `rollouts: ${counts(status.rollouts)} (${status.rolloutsStarted} started)`,
     ...(status.skippedSteps.length === 0 ? [] : [`skipped steps: ${status.skippedSteps.join(', ')}`]),
     ...(flagged === null ? [] : [`flagged: ${flagged}`]),
+    ...networkLines(status),
     ...(status.inFlight.length === 0 ? [] : [`in flight: group ${status.inFlight.join(', ')}`]),
     ...(Object.keys(status.budget.limits).length === 0 ? [] : ['', budgetText(status.budget)]),
   ].join('\n');

@@ -36,7 +36,7 @@ async function check(named: string, options: CheckOptions): Promise<void> {
   const { openTaskSource } = await import('../../stack/task-source.ts');
   const { openSharedState } = await import('../../../../infra/store/shared-state.ts');
   const { createSetChecker } = await import('../../../../infra/tasks/check-set.ts');
-  const { forEachConcurrently } = await import('./for-each-concurrently.ts');
+  const { forEachConcurrently } = await import('../../../../infra/tasks/for-each-concurrently.ts');
   const config = await runningConfigOf(options);
   const { blobs: store } = await openSharedState(config.store);
   const { tasks, address } = await openTaskSource(named, { config, store, offline: options.offline === true });

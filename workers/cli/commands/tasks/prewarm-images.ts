@@ -4,9 +4,9 @@ import type { ImageProgress } from '../../../../infra/sandbox/image.ts';
 import type { SandboxProvider } from '../../../../infra/sandbox/sandbox.ts';
 import type { Store } from '../../../../infra/store/store.ts';
 import type { FoundTask } from '../../../../infra/tasks/find-task.ts';
+import { forEachConcurrently } from '../../../../infra/tasks/for-each-concurrently.ts';
 import { type FailureType, TemperFailure } from '../../../../workflows/contracts/failures.ts';
 import type { Task } from '../../../../workflows/contracts/task.ts';
-import { forEachConcurrently } from './for-each-concurrently.ts';
 
 /** The result for one image, or for a task whose image is unknown because it could not be read. */
 export interface PrewarmedImage {

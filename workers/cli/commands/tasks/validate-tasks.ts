@@ -3,6 +3,7 @@ import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { graderVersion } from '../../../../infra/grading/version.ts';
 import { packedAddress } from '../../../../infra/tasks/address.ts';
 import type { FoundTask } from '../../../../infra/tasks/find-task.ts';
+import { forEachConcurrently } from '../../../../infra/tasks/for-each-concurrently.ts';
 import { disagreeing, type FlakyEvidence } from '../../../../infra/tasks/quarantine.ts';
 import { areEqual } from '../../../../workflows/algorithms/rounding.ts';
 import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
@@ -12,7 +13,6 @@ import { trainAllBranches } from '../../../../workflows/contracts/trace.ts';
 import type { rollout } from '../../../../workflows/index.ts';
 import type { RolloutRow } from '../rollout/rollout-row.ts';
 import { followRollout, startRollout } from '../rollout/run-rollouts.ts';
-import { forEachConcurrently } from './for-each-concurrently.ts';
 
 /** The result of validating one task. */
 export interface Validation {
@@ -39,6 +39,8 @@ export interface ValidationOptions {
   readonly repeat: number;
   /** Whether to repeat all rollouts instead of reusing the scores of an earlier validation. */
   readonly again: boolean;
+  /** Whether all tests run without a network. */
+  readonly offlineTests?: true | undefined;
   finish(validation: Validation): void;
 }
 
@@ -67,13 +69,13 @@ async function validateTask(
   signal: AbortSignal,
 ): Promise<Validation> {
   const { id, address } = found;
-  const { sandbox, again } = options;
+  const { sandbox, again, offlineTests } = options;
   try {
     const task = await found.pack();
     const runAll = async (agent: ValidationAgent): Promise<readonly RolloutRow[]> => {
       const rows: RolloutRow[] = [];
       for (let round = 1; round <= options.repeat && !signal.aborted; round += 1) {
-        rows.push(await scoreOf(client, task, { agent, sandbox, again, round }, signal));
+        rows.push(await scoreOf(client, task, { agent, sandbox, again, offlineTests, round }, signal));
       }
       return rows;
     };
@@ -96,7 +98,7 @@ function evidenceOf({ rollout, outcome, reward, verdict, diff, log }: RolloutRow
 type ValidationAgent = 'oracle' | 'nop';
 
 /** One of the rollouts of a validation. */
-interface Scored extends Pick<ValidationOptions, 'sandbox' | 'again'> {
+interface Scored extends Pick<ValidationOptions, 'sandbox' | 'again' | 'offlineTests'> {
   readonly agent: ValidationAgent;
   /** Number of the rollout among those of its agent, from 1. */
   readonly round: number;
@@ -127,10 +129,10 @@ function endOf({ outcome, reward, failure, verdict }: RolloutRow): string {
 /** Identifies everything that decides on a rollout's score, so that a score is reused only where it still holds. */
 export function validationKey(
   { bundle, image }: Pick<Task, 'bundle' | 'image'>,
-  sandbox: ValidationOptions['sandbox'],
+  { sandbox, offlineTests }: Pick<ValidationOptions, 'sandbox' | 'offlineTests'>,
   grader = graderVersion,
 ): string {
-  const parts = [bundle.digest, image, sandbox, grader];
+  const parts = [bundle.digest, image, sandbox, grader, ...(offlineTests ? ['offline'] : [])];
   return createHash('sha256').update(parts.join('\n')).digest('hex').slice(0, 12);
 }
 
@@ -142,10 +144,10 @@ export function validationKey(
 async function scoreOf(
   client: Client,
   task: Task,
-  { agent, sandbox, again, round }: Scored,
+  { agent, sandbox, again, offlineTests, round }: Scored,
   signal: AbortSignal,
 ): Promise<RolloutRow> {
-  const workflowId = `validate/${task.id}/${agent}/${validationKey(task, sandbox)}/${round}`;
+  const workflowId = `validate/${task.id}/${agent}/${validationKey(task, { sandbox, offlineTests })}/${round}`;
   const known = { task: task.id, agent };
   const handle = client.workflow.getHandle<typeof rollout>(workflowId);
   const state = await handle.describe().then(({ status }) => status.name, nullIfUnknown);
@@ -154,7 +156,7 @@ async function scoreOf(
     if (row.outcome === 'scored') return row;
   }
   const resolved = { task, usesModel: false, branches: trainAllBranches };
-  const request = { agent, sandbox, purpose: 'evaluation' as const };
+  const request = { agent, sandbox, offlineTests, purpose: 'evaluation' as const };
   return followRollout(await startRollout(client, workflowId, resolved, request), known, signal);
 }
 

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { SandboxChoice } from '../../../../workflows/contracts/sandbox-kinds.ts';
 import { onInterrupt } from '../../follow/interrupt.ts';
+import { type NetworkOptions, offlineTestsOption } from '../../follow/network-options.ts';
 import { type JsonOption, sandboxOption, stackCommand, wholeNumber } from '../../stack/command.ts';
 import { Interrupted, Unsuccessful } from '../../text/errors.ts';
 import { lostImages } from '../../text/local-images.ts';
@@ -8,7 +9,7 @@ import { counted, live, note, print, printJson, table } from '../../text/output.
 import type { RolloutRow } from '../rollout/rollout-row.ts';
 import type { Validation } from './validate-tasks.ts';
 
-interface ValidateOptions extends JsonOption {
+interface ValidateOptions extends JsonOption, Pick<NetworkOptions, 'offlineTests'> {
   readonly sandbox: SandboxChoice;
   readonly concurrency?: number;
   readonly repeat: number;
@@ -25,6 +26,7 @@ export function validateCommand(): Command {
   )
     .argument('<set>', 'finite task set (generated:test/1?count=8), data set or directory')
     .addOption(sandboxOption().default('auto'))
+    .addOption(offlineTestsOption())
     .option('--concurrency <n>', 'tasks validated at once (default: the capacity of this host)', wholeNumber(1, 500))
     .option('--repeat <n>', 'rollouts of each agent, to reveal flaky tests', wholeNumber(1, 100), 1)
     .option('--again', 'repeat all rollouts instead of reusing the scores of an earlier validation')
@@ -59,8 +61,8 @@ async function validate(named: string, options: ValidateOptions): Promise<void> 
     const { config, store, client, shared } = session;
     const { tasks, address } = await openTaskSource(named, { config, store, offline: options.offline === true });
     const concurrency = options.concurrency ?? config.capacity;
-    const { sandbox, repeat, again = false } = options;
-    const work = { sandbox, concurrency, repeat, again, finish };
+    const { sandbox, repeat, again = false, offlineTests } = options;
+    const work = { sandbox, concurrency, repeat, again, offlineTests, finish };
     const quarantine = createQuarantine(shared.common);
     live('validating the first tasks');
     await validateTasks(client, tasks.scan(address), work, interrupt.signal);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { describe, it } from 'node:test';
-import { forEachConcurrently } from '../../../workers/cli/commands/tasks/for-each-concurrently.ts';
+import { forEachConcurrently } from '../../../infra/tasks/for-each-concurrently.ts';
 
 async function* numbers(count: number): AsyncIterable<number> {
   for (let number = 0; number < count; number += 1) yield number;
