@@ -193,11 +193,14 @@ export const timeouts = {
     retry: retry(20, '200ms', '30s'),
     cancellationType: 'WAIT_CANCELLATION_COMPLETED',
   },
-  /** The trainer's journal makes updates exactly-once, so retries are safe. A trainer may need long to return or to replay. */
+  /**
+   * The trainer's journal makes updates exactly-once, so retries are safe. A trainer may need long to return or to replay, and is
+   * waited for for more than an hour. The pauses stay short: one of a trainer that is killed often must not last longer than its lives.
+   */
   train: {
     startToCloseTimeout: '2h',
-    heartbeatTimeout: '30s',
-    retry: retry(200, '1s', '30s'),
+    heartbeatTimeout: '15s',
+    retry: retry(1000, '1s', '5s'),
   },
   /**
    * Restoring weights is repeated while the run is idle, and every step publishes anyway. A step that is ready cancels it and waits

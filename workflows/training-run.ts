@@ -7,7 +7,6 @@ import {
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
-import { batches, trainer } from './activities.ts';
 import { reconcileAfterMs, reconcileMostMs } from './activity-options.ts';
 import { admissible } from './algorithms/staleness.ts';
 import type { GroupSummary } from './contracts/group.ts';
@@ -16,6 +15,7 @@ import { groupDoneSignal, runStatusQuery, type SkippedStep, skipStepUpdate } fro
 import { type RunInput, type RunRequest, type RunState, type RunStatus, runInput } from './contracts/run.ts';
 import { withinBudget } from './run/budget.ts';
 import { cancelGroups, reconcile, startGroup } from './run/groups.ts';
+import { prepare } from './run/prepare.ts';
 import { createStepper, type Stepper } from './run/stepper.ts';
 import { createRunTally, type RunTally } from './run/tally.ts';
 import { createRunView, type RunView } from './run/view.ts';
@@ -52,7 +52,7 @@ export async function trainingRun(request: RunRequest, carried?: RunState): Prom
   const run: Run = { input, tally, stepper, view, lookAfterMs: reconcileAfterMs };
   handleMessages(run);
   try {
-    if (carried === undefined) await prepare(run);
+    if (carried === undefined) await prepare(input, tally, view);
     await trainUntilDone(run);
   } catch (error) {
     if (!CancellationScope.current().consideredCancelled) {
@@ -96,18 +96,6 @@ function handleSkip({ tally, stepper, view }: Run): void {
       );
     },
   });
-}
-
-async function prepare({ input, tally, view }: Run): Promise<void> {
-  const { workflowId: run, firstExecutionRunId: runKey } = workflowInfo();
-  view.show();
-  tally.leftOut = await batches.checkRun({ input });
-  const { seed, tasks, pool, training, settings } = input;
-  const warmUp = input.warmUp ?? null;
-  const beganMs = Date.now();
-  await trainer.prepareTrainer({ run, runKey, pool, seed, tasks, agent: settings.agent, training, warmUp });
-  await trainer.syncWeights({ runKey, pool, version: 0, lastUpdate: 0, training });
-  tally.addTrainerTime(beganMs);
 }
 
 async function trainUntilDone(run: Run): Promise<void> {

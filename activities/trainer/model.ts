@@ -2,6 +2,7 @@ import { log } from '@temporalio/activity';
 import type { TrainerJournal } from '../../infra/trainer/journal.ts';
 import { forwardBackwardInParts, requestSizes } from '../../infra/trainer/requests.ts';
 import type { Datum, Trainer } from '../../infra/trainer/trainer.ts';
+import { errorMessage } from '../../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Training } from '../../workflows/contracts/run.ts';
 import type { TrainerContext } from './dependencies.ts';
@@ -103,14 +104,18 @@ async function loadLastCheckpoint(context: ModelContext, step: number, loraRank:
       return { modelId, from };
     } catch (error) {
       first ??= error;
-      if (!(error instanceof TemperFailure) || error.type !== 'TrainerRefused' || from === 0) throw first;
+      if (!doesNotLoad(error) || from === 0) throw first;
       log.warn('a checkpoint does not load; temper loads the one before it and replays the pinned batches from there', {
         step: from,
-        error: error.message,
+        error: errorMessage(error),
       });
     }
   }
 }
+
+/** Whether a load failed as that of another checkpoint may not. A server may say of a checkpoint that its model is not found. */
+const doesNotLoad = (error: unknown): boolean =>
+  error instanceof TemperFailure && (error.type === 'TrainerRefused' || error.type === 'TrainerLostModel');
 
 /** Returns a model that holds version 0 and is never trained: the reference of a KL penalty. */
 export async function referenceModel(context: ModelContext, { loraRank }: Training): Promise<string> {
@@ -189,7 +194,7 @@ export async function applyUpdate(
 }
 
 /** Refuses what weights that are still good cannot cause. Other metrics are only shown, and may have no value. */
-function requireFinite(metrics: Readonly<Record<string, number>>): void {
+export function requireFinite(metrics: Readonly<Record<string, number>>): void {
   for (const [name, value] of Object.entries(metrics)) {
     if (!/loss|norm/i.test(name) || Number.isFinite(value)) continue;
     throw new TemperFailure(

@@ -18,6 +18,10 @@ const state = z.strictObject({
   /** The step whose result the live model holds. */
   step: z.number(),
   warmUpSteps: z.number(),
+  /** The last checkpoints within the warm-up, newest last. They are removed when it is done. */
+  warmUpCheckpoints: z.array(z.strictObject({ step: z.number(), path: z.string() })),
+  /** The limit of a request's tokens that the warm-up of the live model began with. */
+  warmUpRequestTokens: z.number(),
   prepared: z.boolean(),
   prepareMetrics: z.record(z.string(), z.number()),
   /** The pool of the run. Absent until the run's model is created. */
@@ -54,6 +58,8 @@ const fresh: TrainerState = {
   sequences: {},
   step: 0,
   warmUpSteps: 0,
+  warmUpCheckpoints: [],
+  warmUpRequestTokens: 0,
   prepared: false,
   prepareMetrics: {},
   past: 0,

@@ -9,7 +9,7 @@ import {
   type WireForwardBackward,
 } from '../kits/tinker-wire/index.ts';
 import type { SessionRecord } from './journal.ts';
-import { saveOnce } from './tinker/checkpoints.ts';
+import { removeCheckpoint, saveOnce } from './tinker/checkpoints.ts';
 import {
   createTrainerConnection,
   failureOf,
@@ -21,7 +21,7 @@ import {
 } from './tinker/connection.ts';
 import { wireRequest } from './tinker/datums.ts';
 import { loadableWeights } from './tinker/sampler-weights.ts';
-import { createSession } from './tinker/session.ts';
+import { createSession, type TrainerSession } from './tinker/session.ts';
 import type { ForwardBackward, ForwardBackwardResult, OptimStep, Trainer } from './trainer.ts';
 
 export interface TinkerOptions {
@@ -55,28 +55,7 @@ export function createTinkerTrainer(options: TinkerOptions): Trainer {
     url: connection.url,
     reduction,
 
-    async createModel({ loraRank, seed }, signal) {
-      const submit = async () => {
-        const json = {
-          session_id: await session.id(signal),
-          model_seq_id: await session.nextModel(),
-          base_model: baseModel,
-          lora_config: { rank: loraRank, seed },
-        };
-        const submission = { path: '/api/v1/create_model', json };
-        return { submission, reply: await connection.post(submission, signal) };
-      };
-      let { submission, reply } = await submit();
-      if (reply.status === 404) {
-        // The server has restarted and no longer knows the session.
-        session.close();
-        ({ submission, reply } = await submit());
-      }
-      if (reply.status !== 200) throw failureOf(reply, submission.path);
-      const created = parseReply(createModelResponse, reply, submission.path);
-      await connection.settled(created.request_id, submission, signal);
-      return created.model_id;
-    },
+    createModel: createModels(connection, session, baseModel),
 
     async forwardBackward(request, signal) {
       await session.resume(signal);
@@ -100,6 +79,8 @@ export function createTinkerTrainer(options: TinkerOptions): Trainer {
       await connection.result({ path: '/api/v1/load_weights', json }, signal);
     },
 
+    remove: (path, signal) => removeCheckpoint(connection, path, signal),
+
     async saveForSampler(modelId, name, sequence, signal) {
       const address = { modelId, kind: 'sampler_weights', name } as const;
       const json = { model_id: modelId, path: name, seq_id: sequence, type: 'save_weights_for_sampler' };
@@ -115,6 +96,36 @@ export function createTinkerTrainer(options: TinkerOptions): Trainer {
     },
 
     close: () => session.close(),
+  };
+}
+
+/** Returns the function that creates models in the client's session. */
+function createModels(
+  connection: TrainerConnection,
+  session: TrainerSession,
+  baseModel: string,
+): Trainer['createModel'] {
+  return async ({ loraRank, seed }, signal) => {
+    const submit = async () => {
+      const json = {
+        session_id: await session.id(signal),
+        model_seq_id: await session.nextModel(),
+        base_model: baseModel,
+        lora_config: { rank: loraRank, seed },
+      };
+      const submission = { path: '/api/v1/create_model', json };
+      return { submission, reply: await connection.post(submission, signal) };
+    };
+    let { submission, reply } = await submit();
+    if (reply.status === 404) {
+      // The server has restarted and no longer knows the session.
+      session.close();
+      ({ submission, reply } = await submit());
+    }
+    if (reply.status !== 200) throw failureOf(reply, submission.path);
+    const created = parseReply(createModelResponse, reply, submission.path);
+    await connection.settled(created.request_id, submission, signal);
+    return created.model_id;
   };
 }
 

@@ -42,6 +42,8 @@ export interface Trainer {
     sequence: number,
     signal?: AbortSignal,
   ): Promise<void>;
+  /** Removes a checkpoint that `save` returned. One that no longer exists counts as removed. */
+  remove(path: string, signal?: AbortSignal): Promise<void>;
   /** Saves weights for the engine, and returns the path from which the engine can load them. */
   saveForSampler(modelId: string, name: string, sequence: number, signal?: AbortSignal): Promise<string>;
   unload(modelId: string, signal?: AbortSignal): Promise<void>;

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Client } from '@temporalio/client';
+import { warmUpProgress } from '../../workers/cli/commands/train/follow-run.ts';
 import { pauseSignal, resumeSignal, runStatusQuery, setBudgetUpdate } from '../../workflows/contracts/messages.ts';
 import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
 import type { trainingRun } from '../../workflows/index.ts';
@@ -102,4 +103,10 @@ export function holdRun({ client, runId, request, policyPid }: HeldRunOptions): 
     letGo: () => signalPolicy('SIGCONT'),
     untilMade,
   };
+}
+
+/** Whether a run has made a step of its warm-up, or all of them. */
+export async function hasBegun(client: Client, runId: string): Promise<boolean> {
+  const handle = client.workflow.getHandle(runId);
+  return (await handle.query(runStatusQuery)).phase !== 'preparing' || (await warmUpProgress(handle)) !== null;
 }

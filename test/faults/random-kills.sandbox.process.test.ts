@@ -31,7 +31,7 @@ import { createFileStore, createRecords } from '../helpers/store/file-store.ts';
 import { createNamespace } from '../helpers/temporal/production/namespace.ts';
 import { type ProductionServer, startProductionServer } from '../helpers/temporal/production/server.ts';
 import { until } from '../helpers/until.ts';
-import { holdRun } from './held-run.ts';
+import { hasBegun, holdRun } from './held-run.ts';
 import { type Kill, killAtRandom } from './random-kills.ts';
 import { receivedBy } from './received.ts';
 import { assertReplaysIdentically } from './replay-batches.ts';
@@ -110,8 +110,8 @@ describe(`a training run whose processes are killed at random moments (TEMPER_TE
     await withClient((client) =>
       client.workflow.start('trainingRun', { taskQueue: controlQueue, workflowId: runId, args: [request] }),
     );
-    // The warm-up has no checkpoints: a policy server that is killed again and again would never finish it.
-    await until(async () => ((await runStatus().catch(() => null))?.phase ?? 'preparing') !== 'preparing', 600_000);
+    // The first kills come while the warm-up is made.
+    await until(() => withClient((client) => hasBegun(client, runId)).catch(() => false), 600_000);
     const startedAt = performance.now();
     const ended = new AbortController();
     const killing = killAtRandom(
@@ -156,8 +156,6 @@ describe(`a training run whose processes are killed at random moments (TEMPER_TE
     const { client, close } = await connectClient(temporalTarget(config));
     return work(client).finally(close);
   }
-
-  const runStatus = () => withClient((client) => client.workflow.getHandle(runId).query(runStatusQuery));
 
   /**
    * Waits until the run has ended, through the restarts of the server. Fails if the run pauses itself, since it would

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import type { WorkflowHandle } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
-import { resumeSignal, runStatusQuery } from '../../workflows/contracts/messages.ts';
+import { readRunRecords } from '../../infra/report/run-records.ts';
+import { pauseSignal, resumeSignal, runStatusQuery, skipStepUpdate } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RunRequest, RunState, RunStatus } from '../../workflows/contracts/run.ts';
+import type { Script } from '../helpers/temporal/script.ts';
 import { type ScriptedStack, startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
 import { until } from '../helpers/until.ts';
 
@@ -14,9 +17,10 @@ const halfOfEach = (workflowId: string): number => (workflowId.endsWith('rollout
 
 describe('a trainingRun that continues as new often', () => {
   let stack: ScriptedStack;
+  const script: { -readonly [Key in keyof Script]: Script[Key] } = { reward: halfOfEach };
 
   before(async () => {
-    stack = await startScriptedStack({ script: { reward: halfOfEach }, suggestContinueAsNewAt: 40 });
+    stack = await startScriptedStack({ script, suggestContinueAsNewAt: 40 });
   });
   after(async () => {
     await stack?.close();
@@ -24,6 +28,13 @@ describe('a trainingRun that continues as new often', () => {
 
   const start = (workflowId: string, request: RunRequest) =>
     stack.server.client.workflow.start('trainingRun', { taskQueue: controlQueue, workflowId, args: [request] });
+
+  /** Waits until a run is paused, and no group is in flight. */
+  const untilPaused = (handle: Pick<WorkflowHandle, 'query'>): Promise<RunStatus> =>
+    until(async () => {
+      const status = await handle.query(runStatusQuery);
+      return status.phase === 'paused' && status.inFlight.length === 0 && status;
+    });
 
   it('loses nothing', async () => {
     const before = stack.workers.updates.length;
@@ -38,6 +49,49 @@ describe('a trainingRun that continues as new often', () => {
     );
     // The list lags behind the history.
     await until(async () => (await stack.server.client.workflow.count('WorkflowId="carried"')).count >= 3);
+  });
+
+  it('pauses when version 0 cannot be made, and continues when that is fixed', async () => {
+    script.prepare = async () => {
+      throw ApplicationFailure.nonRetryable('out of memory', 'TrainerRefused');
+    };
+    const handle = await start('unprepared', { ...small, steps: 1 });
+    const { pausedBecause } = await untilPaused(handle);
+    assert.match(pausedBecause ?? '', /version 0 could not be made: out of memory/);
+    script.prepare = async () => {};
+    await handle.signal(resumeSignal);
+    assert.equal(((await handle.result()) as RunStatus).step, 1);
+  });
+
+  it('skips a step that has failed when asked to, and trains the next one', async () => {
+    script.update = async () => {
+      throw ApplicationFailure.nonRetryable('out of memory', 'TrainerRefused');
+    };
+    const handle = await start('skipped-step', { ...small, steps: 2, maxStaleness: 0 });
+    const skip = () => handle.executeUpdate(skipStepUpdate);
+    await assert.rejects(skip(), (error: Error) => /without a failed step|makes a step/.test(String(error.cause)));
+    assert.match((await untilPaused(handle)).pausedBecause ?? '', /step 1 failed: out of memory; .* --skip-step/);
+    script.skip = async () => {
+      throw ApplicationFailure.nonRetryable('its update is made', 'TrainerRefused');
+    };
+    assert.deepEqual(await skip(), { step: 1, groups: 2 });
+    assert.match((await untilPaused(handle)).pausedBecause ?? '', /step 1 could not be skipped: its update is made/);
+    script.skip = async () => {};
+    script.update = async () => {};
+    await handle.signal(pauseSignal, 'lunch');
+    assert.deepEqual(await skip(), { step: 1, groups: 2 });
+    const end: RunStatus = await handle.result();
+    assert.deepEqual([end.step, end.policyVersion, end.skippedSteps], [2, 2, [1]]);
+    assert.deepEqual([end.groups.skipped, end.groups.trained], [2, 2]);
+    assert.equal(sum(end.groups), end.groupsStarted);
+    const records = await readRunRecords(stack.workers.records, end.runKey);
+    assert.deepEqual(
+      records.steps.map(({ result, trained, dropped }) => [result.skippedBecause, trained, dropped]),
+      [
+        ['out of memory', [], [0, 1].map((index) => [index, 'skipped'])],
+        [null, [2, 3], []],
+      ],
+    );
   });
 
   it('counts the hours of its budget from the start of its first execution', async () => {

@@ -3,10 +3,9 @@ import { after, before, describe, it } from 'node:test';
 import { Context } from '@temporalio/activity';
 import { WorkflowFailedError } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
-import { readRunRecords } from '../../infra/report/run-records.ts';
 import { warmUpProgress } from '../../workers/cli/commands/train/follow-run.ts';
 import { groupId } from '../../workflows/contracts/ids.ts';
-import { pauseSignal, resumeSignal, runStatusQuery, skipStepUpdate } from '../../workflows/contracts/messages.ts';
+import { pauseSignal, resumeSignal, runStatusQuery } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
 import type { Script } from '../helpers/temporal/script.ts';
@@ -205,42 +204,6 @@ describe('a trainingRun', () => {
     assert.deepEqual(again, failed);
     assert.equal(next?.step, 2);
     assert.equal(sum(end.groups), end.groupsStarted);
-  });
-
-  it('skips a step that has failed when asked to, and trains the next one', async () => {
-    script.update = async () => {
-      throw ApplicationFailure.nonRetryable('out of memory', 'TrainerRefused');
-    };
-    const handle = await start('skipped-step', { ...small, steps: 2, maxStaleness: 0 });
-    const skip = () => handle.executeUpdate(skipStepUpdate);
-    await assert.rejects(skip(), (error: Error) => /without a failed step|makes a step/.test(String(error.cause)));
-    const paused = () =>
-      until(
-        () => handle.query(runStatusQuery),
-        ({ phase, inFlight }) => phase === 'paused' && inFlight.length === 0,
-      );
-    assert.match((await paused()).pausedBecause ?? '', /step 1 failed: out of memory; .* --skip-step/);
-    script.skip = async () => {
-      throw ApplicationFailure.nonRetryable('its update is made', 'TrainerRefused');
-    };
-    assert.deepEqual(await skip(), { step: 1, groups: 2 });
-    assert.match((await paused()).pausedBecause ?? '', /step 1 could not be skipped: its update is made/);
-    script.skip = async () => {};
-    script.update = async () => {};
-    await handle.signal(pauseSignal, 'lunch');
-    assert.deepEqual(await skip(), { step: 1, groups: 2 });
-    const end: RunStatus = await handle.result();
-    assert.deepEqual([end.step, end.policyVersion, end.skippedSteps], [2, 2, [1]]);
-    assert.deepEqual([end.groups.skipped, end.groups.trained], [2, 2]);
-    assert.equal(sum(end.groups), end.groupsStarted);
-    const records = await readRunRecords(stack.workers.records, end.runKey);
-    assert.deepEqual(
-      records.steps.map(({ result, trained, dropped }) => [result.skippedBecause, trained, dropped]),
-      [
-        ['out of memory', [], [0, 1].map((index) => [index, 'skipped'])],
-        [null, [2, 3], []],
-      ],
-    );
   });
 
   it('leaves nothing behind when it is cancelled', async () => {

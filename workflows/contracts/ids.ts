@@ -33,6 +33,8 @@ export const rolloutId = (group: string, index: number): string => `${group}/rol
 export const stepId = (run: string, runKey: string, step: number): string => `${run}/${shortKey(runKey)}/step-${step}`;
 /** The name under which trainer and engine know a policy version. */
 export const policyName = (runKey: string, version: number): string => `${shortKey(runKey)}-v${version}`;
+/** The name under which the trainer knows a checkpoint within a run's warm-up. */
+export const warmUpName = (runKey: string, step: number): string => `${shortKey(runKey)}-w${step}`;
 /** The workflow id of a sweep's rollout, from the numbers of its task, of the attempt at the task, and of the retry. */
 export const sweepRolloutId = (
   sweep: string,

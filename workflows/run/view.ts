@@ -19,6 +19,8 @@ export interface RunView {
   status(): RunStatus;
 }
 
+const pausable: readonly RunStatus['phase'][] = ['preparing', 'running'];
+
 export function createRunView(input: RunInput, tally: RunTally): RunView {
   let shown = '';
   const view: RunView = {
@@ -55,7 +57,7 @@ export function createRunView(input: RunInput, tally: RunTally): RunView {
       return {
         run,
         runKey,
-        phase: view.phase === 'running' && tally.pausedBecause !== null ? 'paused' : view.phase,
+        phase: pausable.includes(view.phase) && tally.pausedBecause !== null ? 'paused' : view.phase,
         pausedBecause: tally.pausedBecause,
         step: tally.step,
         steps: input.steps,

@@ -17,12 +17,17 @@ const graceMs = hourMs;
 /** The file that keeps a checkpoint, put into its directory by hand or by a program that exports it. */
 const keepFile = 'keep';
 
-/** The name that temper gives a version, with the end of the run's key: `72edfce9a69c-v12`, perhaps as an archive. */
-const versionName = /^(?:.*-)?([0-9a-f]{12})-v(\d+)(?:\.tar\.gz)?$/;
+/**
+ * The name that temper gives a version, with the end of the run's key: `72edfce9a69c-v12`, perhaps as an archive; and a checkpoint
+ * within the warm-up: `72edfce9a69c-w300`.
+ */
+const versionName = /^(?:.*-)?([0-9a-f]{12})-([vw])(\d+)(?:\.tar\.gz)?$/;
 
 interface Saved extends Found {
   readonly run: string;
+  /** The number of a version, or of a step of the warm-up. */
   readonly version: number;
+  readonly isWarmUp: boolean;
   readonly kind: string;
 }
 
@@ -50,7 +55,7 @@ export const checkpoints: Category = {
         runs.get(run) === undefined ||
         (runs.get(run) === 'kept' && isKept(saved, all)) ||
         nowMs - saved.changedAtMs < graceMs ||
-        pinned.has(version) ||
+        (pinned.has(version) && !saved.isWarmUp) ||
         served.some((one) => one.endsWith(`/${relative(context.checkpoints, path)}`)) ||
         (await exists(join(path, keepFile)));
       const why =
@@ -73,10 +78,11 @@ async function* directoriesOf({ checkpoints: root }: RetentionContext): AsyncIte
 
 async function savedIn(directory: string, kind: string): Promise<readonly Saved[]> {
   return (await listDirectory(directory)).flatMap((found) => {
-    const [, run, version] = versionName.exec(found.name) ?? [];
+    const [, run, sort, version] = versionName.exec(found.name) ?? [];
     // A trainer that lost its model saves later versions under another one, so the model is no part of the kind.
     const kindOnly = kind.replace(/^[^/]*\//, '');
-    return run === undefined ? [] : [{ ...found, run, version: Number(version), kind: kindOnly }];
+    const isWarmUp = sort === 'w';
+    return run === undefined ? [] : [{ ...found, run, version: Number(version), isWarmUp, kind: kindOnly }];
   });
 }
 
@@ -93,11 +99,12 @@ async function runsOf(context: RetentionContext): Promise<ReadonlyMap<string, 'k
   return runs;
 }
 
-function isKept({ run, kind, version }: Saved, all: readonly Saved[]): boolean {
+/** Whether a checkpoint of a run that is kept is kept itself. One of the warm-up is not needed once there is a version. */
+function isKept({ run, kind, version, isWarmUp }: Saved, all: readonly Saved[]): boolean {
+  const versions = all.filter((one) => one.run === run && one.kind === kind && !one.isWarmUp);
+  if (isWarmUp) return versions.length === 0;
   if (version % keptEvery === 0) return true;
-  const newer = new Set(
-    all.filter((one) => one.run === run && one.kind === kind && one.version > version).map((one) => one.version),
-  );
+  const newer = new Set(versions.filter((one) => one.version > version).map((one) => one.version));
   return newer.size < keptLast;
 }
 

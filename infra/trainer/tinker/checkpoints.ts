@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { explanationOf, type HttpReply } from '../../http/client.ts';
-import { futureResponse, savedWeights } from '../../kits/tinker-wire/index.ts';
+import { futureResponse, parseTinkerPath, savedWeights } from '../../kits/tinker-wire/index.ts';
 import {
   failureOf,
   parseReply,
@@ -36,10 +36,29 @@ export async function saveOnce(
   if (first.status !== 409) return savedPath(connection, first, submission, signal);
   if (!/exists/i.test(explanationOf(first))) throw failureOf(first, submission.path);
   if ((await settledState(connection, address, signal)) === 'complete') return tinkerPath(address);
-  const path = `/api/v1/training_runs/${address.modelId}/checkpoints/${address.kind}/${address.name}`;
+  await remove(connection, address, signal);
+  return savedPath(connection, await connection.post(submission, signal), submission, signal);
+}
+
+/** Removes the checkpoint of a tinker path. */
+export async function removeCheckpoint(
+  connection: TrainerConnection,
+  path: string,
+  signal?: AbortSignal,
+): Promise<void> {
+  const address = parseTinkerPath(path);
+  if (address === null) throw refused(`expected the tinker path of a checkpoint, got ${path}`);
+  await remove(connection, address, signal);
+}
+
+async function remove(
+  connection: TrainerConnection,
+  { modelId, kind, name }: CheckpointAddress,
+  signal?: AbortSignal,
+): Promise<void> {
+  const path = `/api/v1/training_runs/${modelId}/checkpoints/${kind}/${name}`;
   const removed = await connection.delete(path, signal);
   if (removed.status >= 400 && removed.status !== 404) throw failureOf(removed, path);
-  return savedPath(connection, await connection.post(submission, signal), submission, signal);
 }
 
 async function savedPath(

@@ -101,6 +101,16 @@ describe('retention without references', () => {
     assert.equal(other.length, 1, 'expected the checkpoint of a run that this home does not know to stay');
   });
 
+  it('keeps the checkpoints of a warm-up until there is a version', async () => {
+    const saved = (name: string) => `model_a/weights/0123456789ab-${name}`;
+    for (const name of ['w7', 'w20']) await file(`policy/checkpoints/${saved(name)}/w`, 2);
+    await file('trainer/01a21024-04aa-7838-9df4-0123456789ab.json', 2, '{}');
+    for (const name of ['w7', 'w20']) await utimes(join(context.checkpoints, saved(name)), 0, 0);
+    assert.deepEqual(await collected(checkpoints), []);
+    await file(`policy/checkpoints/${saved('v0')}/w`, 2);
+    assert.deepEqual(await collected(checkpoints), [saved('w20'), saved('w7')]);
+  });
+
   it('removes the checkpoints of a run that ended before the given age, but for those that are served', async () => {
     for (const version of [0, 1, 2]) await file(`policy/checkpoints/model_a/weights/0123456789ab-v${version}/w`, 100);
     await file(
