@@ -18,8 +18,10 @@ export interface Turn {
   readonly index: number;
   /** The turn whose reply this prompt continues; null when the prompt was rendered as a whole. */
   readonly parent: number | null;
-  /** The key by which a client's retry is recognised as the same turn. */
+  /** The key of the conversation that the turn answers. */
   readonly requestKey: string;
+  /** The number among the turns that answer this conversation, where the agent asked for several samples. Omitted for the first. */
+  readonly sample?: number;
   /** The tokens that the prompt adds to its parent's prompt and sampled tokens; without a parent the whole prompt. */
   readonly promptIds: readonly number[];
   /** The length in tokens of the whole prompt as the engine got it. */
@@ -58,7 +60,7 @@ export const branchKindDescriptions: Readonly<Record<BranchKind, string>> = {
   side: 'Side calls such as titles and quota probes; they are never trained.',
   'sub-agent': 'A task that a tool call of another branch delegated.',
   compaction: 'The conversation continues after a summary of itself, or writes such a summary.',
-  fork: 'The conversation continues from a history that does not provably extend a known one.',
+  fork: 'The conversation continues from a history that does not provably extend a known one, or is another sample of the first request.',
 };
 
 /** The rule that decides which branches of a rollout's trace are trained. */

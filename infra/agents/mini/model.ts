@@ -50,7 +50,9 @@ export function createModel({ baseUrl, secret, tools }: ModelOptions): Model {
     async reply(messages) {
       const body = JSON.stringify({ model: 'policy', messages, tools });
       for (let attempt = 1; ; attempt += 1) {
-        const answer = await post(url, secret, body).catch((error: Error) => ({ status: 0, body: error.message }));
+        const answer = await post(url, secret, body, { 'x-stainless-retry-count': String(attempt - 1) }).catch(
+          (error: Error) => ({ status: 0, body: error.message }),
+        );
         if (answer.status === 200) return readReply(answer.body);
         const transient = answer.status === 0 || answer.status >= 500;
         if (!transient || attempt === retries.attempts) throw modelError(answer);

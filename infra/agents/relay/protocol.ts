@@ -6,6 +6,11 @@ import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
 export const gatewayNameHeader = 'x-temper-gateway';
 /** Response header that asks the relay to retry: another gateway, or the same one a moment later, will answer. */
 export const retryHeader = 'x-temper-ask-again';
+/** Request header by which the relay names a request of its agent. Each time that it sends the request again, the name is the same. */
+export const requestHeader = 'x-temper-request';
+/** Request header with the names of the last requests whose replies the agent has not got whole, with commas between them. */
+export const unreadHeader = 'x-temper-unread';
+export const mostUnread = 16;
 /** Response header that asks the relay to end the agent, which has handed in its work. */
 export const endHeader = 'x-temper-end';
 /** The path at which a gateway serves host tools. */

@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { isKeepAlive, splitEvents } from './events.ts';
-import { endHeader, endToEndHeaders, retryHeader } from './protocol.ts';
+import { endHeader, endToEndHeaders, mostUnread, requestHeader, retryHeader, unreadHeader } from './protocol.ts';
 import type { Call, Reply, Route } from './route.ts';
 
 // An import would also evaluate http's WebSocket getters, which load undici: half the start-up time of a short agent.
@@ -17,8 +17,9 @@ const reachableMs = 5_000;
  * called instead of an answer when the agent, which has handed in its work, calls the model once more.
  */
 export function createProxy(route: Route, onEnd?: () => void): Server {
+  const names = createNames();
   return createServer((request, response) => {
-    forward(request, response, { route, onEnd }).catch((error: unknown) => {
+    forward(request, response, { route, onEnd, names }).catch((error: unknown) => {
       process.stderr.write(`relay: ${error instanceof Error ? error.message : error}\n`);
       response.destroy();
     });
@@ -26,9 +27,17 @@ export function createProxy(route: Route, onEnd?: () => void): Server {
 }
 
 /** Forwards one request until the exchange is over or no gateway has answered for the route's `retryMs`. */
-async function forward(request: IncomingMessage, response: ServerResponse, { route, onEnd }: Way): Promise<void> {
+async function forward(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { route, onEnd, names }: Way,
+): Promise<void> {
   const body = await buffer(request);
-  const headers = { ...endToEndHeaders(request.headers), 'content-length': body.length };
+  const { name, headers: named } = names.next();
+  const headers = { ...endToEndHeaders(request.headers), ...named, 'content-length': body.length };
+  response.once('close', () => {
+    if (!response.writableFinished) names.unread(name);
+  });
   const { method = 'GET', url = '/' } = request;
   const exchange: Exchange = { call: { method, path: url, headers, body }, response, onEnd, delivered: [] };
   const { retryMs } = route;
@@ -44,7 +53,10 @@ async function forward(request: IncomingMessage, response: ServerResponse, { rou
       outageSince = now;
       waitMs = backoff.firstMs;
     }
-    if (now - outageSince >= retryMs) return giveUp(response, failure);
+    if (now - outageSince >= retryMs) {
+      names.unread(name);
+      return giveUp(response, failure);
+    }
     await route.pause(waitMs);
     waitMs = Math.min(waitMs * backoff.factor, backoff.maxMs);
   }
@@ -53,6 +65,30 @@ async function forward(request: IncomingMessage, response: ServerResponse, { rou
 interface Way {
   readonly route: Route;
   readonly onEnd: (() => void) | undefined;
+  readonly names: RequestNames;
+}
+
+/** The names of the agent's requests, and those whose replies have not reached it whole: what follows may be a retry of them. */
+interface RequestNames {
+  next(): { readonly name: string; readonly headers: Readonly<Record<string, string>> };
+  unread(name: string): void;
+}
+
+function createNames(): RequestNames {
+  // Another agent of the same session has a relay of its own.
+  const prefix = `${process.pid.toString(36)}-${Date.now().toString(36)}-${Math.random().toString(36).slice(2, 10)}`;
+  let count = 0;
+  let unread: readonly string[] = [];
+  return {
+    next() {
+      count += 1;
+      const name = `${prefix}-${count}`;
+      return { name, headers: { [requestHeader]: name, [unreadHeader]: unread.join(',') } };
+    },
+    unread(name) {
+      unread = [...unread.filter((one) => one !== name), name].slice(-mostUnread);
+    },
+  };
 }
 
 interface Exchange extends Pick<Way, 'onEnd'> {

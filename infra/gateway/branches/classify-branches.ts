@@ -61,11 +61,14 @@ function originsOf(turns: readonly TurnRecord[], main: TurnRecord, rootOf: (turn
   const origins = new Map<number, BranchOrigin>();
   const summaries = new Set<number>();
   const firstOfTask = new Map<string, number>();
+  const firstOfRequest = new Map<string, number>();
   const replies = createReplies();
   let unclear = 0;
 
   function originOf(root: TurnRecord): BranchOrigin {
     if (root === main) return { kind: 'main', conversation: root.index };
+    const first = root.sample === undefined ? undefined : origins.get(firstOfRequest.get(root.requestKey) ?? -1);
+    if (first !== undefined) return furtherOf(first, root);
     const before = turns.slice(Math.max(0, root.index - recent), root.index);
     const opening = openingOf(root.messages);
     const text = opening.join('\n');
@@ -118,11 +121,22 @@ function originsOf(turns: readonly TurnRecord[], main: TurnRecord, rootOf: (turn
   for (const turn of turns) {
     if (turn.parent === null) {
       origins.set(turn.index, originOf(turn));
-      if (!firstOfTask.has(taskKey(turn))) firstOfTask.set(taskKey(turn), turn.index);
+      noteFirst(firstOfTask, taskKey(turn), turn.index);
+      noteFirst(firstOfRequest, turn.requestKey, turn.index);
     }
     replies.add(turn);
   }
   return { origins, summaries, unclear };
+}
+
+/** Returns the origin of a further sample of the request that began another branch: of the same kind, or a fork of the main conversation. */
+function furtherOf({ kind, conversation }: BranchOrigin, { index }: TurnRecord): BranchOrigin {
+  if (kind === 'sub-agent' || kind === 'side') return { kind, conversation: index };
+  return { kind: kind === 'main' ? 'fork' : kind, conversation };
+}
+
+function noteFirst(first: Map<string, number>, key: string, turn: number): void {
+  if (!first.has(key)) first.set(key, turn);
 }
 
 const taskKey = ({ context, messages }: TurnRecord): string => `${context} ${openingOf(messages)[0] ?? ''}`;

@@ -1,9 +1,12 @@
+import { createHash } from 'node:crypto';
 import type { FinishReason, Turn } from '../../../workflows/contracts/trace.ts';
 import type { AssistantMessage, Message } from '../../kits/chat-tokens/index.ts';
 import type { EchoDifference } from './echo.ts';
 
 /** A finished turn as the journal holds it: enough to rebuild the tree of turns and to answer a retry with the same reply. */
 export interface TurnRecord extends Turn {
+  /** The names of the request that began it, by which a repetition is recognised; see samples.ts. Omitted when it has none. */
+  readonly askedBy?: readonly string[];
   /** The fingerprint of the conversation's head, see fingerprint.ts. */
   readonly context: string;
   /** The fingerprint of the conversation with this reply. */
@@ -20,6 +23,13 @@ export interface TurnRecord extends Turn {
   /** The differences between the parent's reply and the client's echo of it. Omitted when there are none. */
   readonly echo?: readonly EchoDifference[];
 }
+
+/**
+ * Returns the key of a turn: that of its conversation for the first sample of it. A further sample has another key, since clients
+ * and engines know a reply by it.
+ */
+export const turnKeyOf = (conversation: string, sample: number): string =>
+  sample === 1 ? conversation : createHash('sha256').update(`${conversation} ${sample}`).digest('hex').slice(0, 32);
 
 /** Returns the `cutShort` field of a record. */
 export const cutShort = (finishReason: FinishReason, sampled: number, asked: number): Pick<TurnRecord, 'cutShort'> =>

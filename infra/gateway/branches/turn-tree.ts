@@ -1,7 +1,7 @@
 import type { AssistantMessage, Conversation } from '../../kits/chat-tokens/index.ts';
 import { isEchoOf } from './echo.ts';
 import { createFingerprints, type Fingerprint } from './fingerprint.ts';
-import type { TurnRecord } from './turn-record.ts';
+import { type TurnRecord, turnKeyOf } from './turn-record.ts';
 
 /** The tree of a session's turns, found by the contents of their conversations. */
 export interface TurnTree {
@@ -10,7 +10,7 @@ export interface TurnTree {
   readonly forks: number;
   /** Returns a conversation's fingerprint. Cheap: nothing is rendered. */
   fingerprintOf(conversation: Conversation): Fingerprint;
-  /** Returns the finished turn that answered the same conversation, or null. */
+  /** Returns the finished turn of a key, or null. */
   answered(key: string): TurnRecord | null;
   /** Returns the turn that a conversation continues; null when it cannot be proved to continue one. */
   continued(conversation: Conversation, fingerprint: Fingerprint): Continued | null;
@@ -25,15 +25,16 @@ export interface Continued {
 
 export function createTurnTree(): TurnTree {
   const turns: TurnRecord[] = [];
-  const byRequest = new Map<string, TurnRecord>();
+  const byKey = new Map<string, TurnRecord>();
+  /** The turns of each conversation, the last one first. */
+  const byRequest = new Map<string, readonly TurnRecord[]>();
   const byReply = new Map<string, TurnRecord>();
 
   /** Finds the turn whose reply is echoed: exactly, or as a variant after the same request. */
   function echoedBy(echo: AssistantMessage, { lastReply, lastRequest }: Fingerprint): TurnRecord | undefined {
     const exact = byReply.get(lastReply ?? '');
     if (exact !== undefined) return exact;
-    const answered = byRequest.get(lastRequest ?? '');
-    return answered !== undefined && isEchoOf(echo, answered.reply) ? answered : undefined;
+    return byRequest.get(lastRequest ?? '')?.find(({ reply }) => isEchoOf(echo, reply));
   }
 
   return {
@@ -42,7 +43,7 @@ export function createTurnTree(): TurnTree {
       return Math.max(0, turns.filter(({ parent }) => parent === null).length - 1);
     },
     fingerprintOf: createFingerprints(),
-    answered: (key) => byRequest.get(key) ?? null,
+    answered: (key) => byKey.get(key) ?? null,
     continued({ messages }, fingerprint) {
       // This message is the last reply, since only messages of other roles follow it.
       const echo = messages.at(-1 - fingerprint.added.length);
@@ -52,7 +53,8 @@ export function createTurnTree(): TurnTree {
     add(added) {
       const turn = compact(added);
       turns.push(turn);
-      byRequest.set(turn.requestKey, turn);
+      byKey.set(turnKeyOf(turn.requestKey, turn.sample ?? 1), turn);
+      byRequest.set(turn.requestKey, [turn, ...(byRequest.get(turn.requestKey) ?? [])]);
       byReply.set(turn.conversation, turn);
     },
   };

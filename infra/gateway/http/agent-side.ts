@@ -8,6 +8,7 @@ import { dialectOf } from '../dialects/index.ts';
 import { GatewayError, toGatewayError } from '../gateway-error.ts';
 import { limits } from '../limits.ts';
 import { createSecretCheck } from '../secret.ts';
+import type { RequestOrigin } from '../sessions/samples.ts';
 import type { Session } from '../sessions/session.ts';
 import type { RemoteSession } from '../sessions/session-files.ts';
 import type { Sessions } from '../sessions/sessions.ts';
@@ -16,6 +17,7 @@ import { createBodyReader } from './body.ts';
 import type { Forward } from './forward.ts';
 import { createHostToolSide } from './host-tool-side.ts';
 import { sendJson } from './listener.ts';
+import { originOf } from './request-origin.ts';
 
 export interface AgentSideDeps {
   readonly sessions: Sessions;
@@ -84,15 +86,20 @@ export function createAgentSide(deps: AgentSideDeps): RequestListener {
     if (path === counting?.path) {
       return sendJson(response, 200, counting.reply(await session.countTokens(counting.read(body))));
     }
-    await answer(dialect.read(body), response, session);
+    await answer(dialect.read(body), originOf(request.headers), response, session);
   }
 
-  async function answer(modelRequest: DialectRequest, response: ServerResponse, session: Session): Promise<void> {
-    const turn = await session.ask(modelRequest);
-    const leave = turn.follow();
+  async function answer(
+    modelRequest: DialectRequest,
+    origin: RequestOrigin,
+    response: ServerResponse,
+    session: Session,
+  ): Promise<void> {
+    const { turn, follow } = await session.ask(modelRequest, origin);
+    const leave = follow();
     // The client may have left while its request waited.
-    if (response.closed) return leave();
-    response.once('close', leave);
+    if (response.closed) return leave(false);
+    response.once('close', () => leave(response.writableFinished));
     if (modelRequest.delivery === 'whole') return whole(modelRequest, turn, response);
     const failure = await stream(modelRequest, turn, response);
     if (failure !== null) deps.onError(session.opened.session, failure);

@@ -8,6 +8,7 @@ import { syncDirectory } from '../../process/durable-directory.ts';
 import { openExclusive } from '../../process/file-lock.ts';
 import type { TurnRecord } from '../branches/turn-record.ts';
 import type { OpenSession } from '../control.ts';
+import type { Delivery } from './samples.ts';
 
 /**
  * The append-only file of one session, with one record and its checksum per line. When `append` returns, the record is on
@@ -36,6 +37,8 @@ export interface HostCallRecord extends HostCall {
 export type JournalRecord =
   | { readonly kind: 'open'; readonly session: OpenSession; readonly at: number }
   | { readonly kind: 'turn'; readonly turn: TurnRecord }
+  /** Replies that an agent has got. One that is in no such record may have been lost, unless a later turn continues it. */
+  | { readonly kind: 'delivered'; readonly deliveries: readonly Delivery[] }
   | { readonly kind: 'host-call'; readonly call: HostCallRecord }
   /** A failed request; `flag` is the stored name of its reason. */
   | { readonly kind: 'flag'; readonly flag: RequestFailure; readonly key: string; readonly at: number }

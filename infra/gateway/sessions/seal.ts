@@ -82,6 +82,7 @@ function publicTurn(turn: TurnRecord): Trace['turns'][number] {
     index: turn.index,
     parent: turn.parent,
     requestKey: turn.requestKey,
+    ...(turn.sample === undefined ? {} : { sample: turn.sample }),
     promptIds: turn.promptIds,
     promptLength: turn.promptLength,
     promptChecksum: turn.promptChecksum,

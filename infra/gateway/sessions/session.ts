@@ -10,12 +10,14 @@ import type { ModelBackend, PlannedTurn, TurnContext } from '../turns/model-back
 import { createPolicyBackend, type PolicyBackendDeps } from '../turns/policy-backend.ts';
 import type { ReplyingTurn } from '../turns/turn.ts';
 import { createUpstreamBackend, type UpstreamBackendDeps } from '../turns/upstream-backend.ts';
+import { type AskedTurn, createAskedTurn } from './asked-turn.ts';
 import { createCommit } from './commit-turns.ts';
 import { createFence, type Fence, type FenceDeps } from './fence.ts';
 import { createHostCalls, type HostCalls } from './host-calls.ts';
 import type { Journal, JournalRecord } from './journal.ts';
 import { createRequestFailures, type RequestFailures, type UnansweredRequests } from './request-failures.ts';
 import { createRunningTurns } from './running-turns.ts';
+import { createSamples, type RequestOrigin, type Sample } from './samples.ts';
 import type { OpenedFile } from './session-files.ts';
 import { limitReached, wantsMore } from './session-limits.ts';
 
@@ -35,11 +37,11 @@ export interface Session {
   /** Whether the session has no running turn and was not used since that time. */
   isIdle(since: number): boolean;
   /**
-   * Returns the turn of a request. The same conversation is the same turn, whichever connection it arrives on: a running turn
-   * is joined, a finished one is replayed, also by a gateway that has only the journal. Throws a GatewayError or a
-   * TemplateRejection.
+   * Returns the turn of a request. A request that repeats another one has the same turn, whichever connection it arrives on: a
+   * running turn is joined, a finished one is replayed, also by a gateway that has only the journal. Throws a GatewayError or
+   * a TemplateRejection.
    */
-  ask(request: ModelRequest): Promise<ReplyingTurn<TurnRecord>>;
+  ask(request: ModelRequest, origin: RequestOrigin): Promise<AskedTurn>;
   /** Counts the tokens of a conversation's prompt, without a turn. Throws a GatewayError or a TemplateRejection. */
   countTokens(conversation: Conversation): Promise<number>;
   /** Refuses further turns, cancels running ones and waits for them. */
@@ -69,6 +71,7 @@ class LiveSession implements Session {
   readonly #journal: Journal;
   readonly #backend: ModelBackend;
   readonly #running = createRunningTurns();
+  readonly #samples = createSamples();
   readonly #commit: TurnContext['commit'];
   #closed: GatewayError | null = null;
   #retries = 0;
@@ -96,6 +99,7 @@ class LiveSession implements Session {
       onTurn: (turn) => {
         this.#lastActivityAt = turn.endedAt;
         this.touch();
+        this.#samples.answered(turn);
         deps.onTurn(opened.session, turn);
       },
     });
@@ -114,7 +118,10 @@ class LiveSession implements Session {
   }
 
   #restore(record: JournalRecord): void {
-    if (record.kind === 'turn') this.#backend.restore(record.turn);
+    if (record.kind === 'turn') {
+      this.#backend.restore(record.turn);
+      this.#samples.restore(record.turn);
+    } else if (record.kind === 'delivered') for (const one of record.deliveries) this.#samples.restoreDelivery(one);
     else if (record.kind === 'host-call') this.hostCalls.restore(record.call);
     else if (record.kind === 'flag') this.failures.restore({ failure: record.flag, key: record.key, at: record.at });
     else if (record.kind === 'rest') this.#retries = this.#journaledRetries = record.retries;
@@ -155,7 +162,7 @@ class LiveSession implements Session {
     return this.#usedAt < since && this.#running.count === 0 && !this.hostCalls.running && !this.failures.unwritten;
   }
 
-  async ask(request: ModelRequest): Promise<ReplyingTurn<TurnRecord>> {
+  async ask(request: ModelRequest, origin: RequestOrigin): Promise<AskedTurn> {
     await this.#admit();
     this.hostCalls.requireUnsubmitted();
     const oversize = await this.#backend.oversizeOf(request.conversation);
@@ -165,7 +172,7 @@ class LiveSession implements Session {
       throw oversize;
     }
     try {
-      return await this.#answer(request, planned);
+      return await this.#answer(request, planned, origin);
     } catch (error) {
       // The turn did not start, so the handler of its result cannot note the failure.
       await this.failures.addOf({ abandoned: false, waiting: false }, planned.key, error);
@@ -173,23 +180,27 @@ class LiveSession implements Session {
     }
   }
 
-  async #answer(request: ModelRequest, planned: PlannedTurn): Promise<ReplyingTurn<TurnRecord>> {
+  async #answer(request: ModelRequest, planned: PlannedTurn, origin: RequestOrigin): Promise<AskedTurn> {
     // Cheap checks first; a prompt is rendered only when the turn is replayed or started.
-    const answered = this.#backend.answered(planned.key);
-    if (answered !== null && !wantsMore(request, answered, this.opened.sampling)) {
+    const repeated = this.#samples.find(planned.key, origin);
+    const answered = repeated && this.#backend.answered(repeated.key);
+    if (repeated !== null && answered !== null && !wantsMore(request, answered, this.opened.sampling)) {
       this.#retries += 1;
-      return planned.replay(answered, this.openedAt);
+      return createAskedTurn(this.#samples, planned.replay(answered, this.openedAt), { sample: repeated, origin });
     }
-    const joined = this.#running.find(planned.key);
-    if (joined !== undefined) {
+    const joined = repeated && this.#running.find(repeated.key);
+    if (joined) {
       this.#retries += 1;
-      return joined;
+      return createAskedTurn(this.#samples, joined, { sample: repeated, origin });
     }
+    // The turn of a sample that is neither running nor answered has just been given up.
+    const sample = repeated !== null && answered === null ? repeated : this.#samples.next(planned.key, origin);
     const reached = limitReached(this.opened, this.turns, this.#running.count);
-    // No await between the lookup and the start, so the second of two equal requests joins the first.
-    if (reached === null) return this.#start(planned);
+    // No await between the lookup and the start, so the second of two equal requests finds the first.
+    if (reached === null) return createAskedTurn(this.#samples, this.#start(planned, sample), { sample, origin });
+    this.#samples.refuse(planned.key, origin);
     if (reached.kind === 'turn-limit' || reached.kind === 'token-budget') {
-      await this.failures.add(reached.kind, planned.key);
+      await this.failures.add(reached.kind, sample.key);
     }
     throw reached;
   }
@@ -213,16 +224,28 @@ class LiveSession implements Session {
     if (Date.now() >= this.opened.expiresAt) throw new GatewayError('session-closed', 'this session has expired');
   }
 
-  #start(planned: PlannedTurn): ReplyingTurn<TurnRecord> {
-    const { key } = planned;
+  #start(planned: PlannedTurn, sample: Sample): ReplyingTurn<TurnRecord> {
+    const { key } = sample;
     const turn = planned.start({
       createdAt: this.openedAt,
+      sample,
       commit: this.#commit,
       noteOverflow: () => this.failures.add('context-overflow', key),
     });
     this.#running.add(turn);
-    turn.result.catch((error) => this.failures.addOf(turn, key, error));
+    this.#samples.begin(sample);
+    // Another gateway must not take the new request for a retry of these. A journal that cannot be written fails the turn itself.
+    if (sample.number > 1) this.#writeDelivered().catch(() => {});
+    turn.result.catch(async (error) => {
+      if (this.#running.find(key) === undefined) this.#samples.fail(sample);
+      await this.failures.addOf(turn, key, error);
+    });
     return turn;
+  }
+
+  async #writeDelivered(): Promise<void> {
+    const deliveries = this.#samples.takeUnwritten();
+    if (deliveries.length > 0) await this.#journal.append({ kind: 'delivered', deliveries });
   }
 
   async close(reason: GatewayError): Promise<void> {
@@ -244,6 +267,7 @@ class LiveSession implements Session {
     try {
       if (this.#fence.state !== 'valid') return;
       await this.failures.write();
+      await this.#writeDelivered();
       if (this.#retries === this.#journaledRetries) return;
       await this.#journal.append({ kind: 'rest', at: Date.now(), retries: this.#retries });
     } finally {

@@ -10,7 +10,7 @@ export interface ModelBackend {
   readonly forks: number;
   /** Adds a turn that was read from the journal. */
   restore(turn: TurnRecord): void;
-  /** Returns the finished turn that answered the same conversation, or null. */
+  /** Returns the finished turn of a key, or null. */
   answered(key: string): TurnRecord | null;
   /** Returns the refusal of a conversation that is certainly too long for the model; null if it may fit. Cheap. */
   oversizeOf(conversation: Conversation): Promise<ContextOverflow | null>;
@@ -22,15 +22,33 @@ export interface ModelBackend {
 
 /** A request that can be answered in one of two ways. Both throw a TemplateRejection when the prompt cannot be rendered. */
 export interface PlannedTurn {
-  /** Identifies the conversation; equal for equivalent ones. */
+  /** Identifies the conversation; equal for equivalent ones. The key of the turn also depends on its sample. */
   readonly key: string;
   replay(answered: TurnRecord, createdAt: number): ReplyingTurn<TurnRecord>;
   start(context: TurnContext): RunningTurn<TurnRecord>;
 }
 
+/** One of the turns that answer the same conversation. */
+export interface TurnSample {
+  /** The key of the turn. */
+  readonly key: string;
+  /** The number among the samples of the conversation, from 1. */
+  readonly number: number;
+  /** The names of the request that began it. */
+  readonly askedBy: readonly string[];
+}
+
+/** Returns the fields of a turn's record that say which sample it is. */
+export const sampleFields = ({ number, askedBy }: TurnSample): Pick<TurnRecord, 'sample' | 'askedBy'> => ({
+  ...(number > 1 && { sample: number }),
+  ...(askedBy.length > 0 && { askedBy }),
+});
+
 /** The session's part in a running turn. */
 export interface TurnContext {
   readonly createdAt: number;
+  /** The sample of the conversation that the turn is. */
+  readonly sample: TurnSample;
   /** Makes the turn durable under the next index, then passes it to `add`. */
   commit(
     make: (index: number) => TurnRecord,

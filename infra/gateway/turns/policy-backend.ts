@@ -3,12 +3,12 @@ import type { TokenSampling } from '../../../workflows/contracts/trace.ts';
 import type { Prompt } from '../../engine/prompt.ts';
 import type { AssistantMessage, Model } from '../../kits/chat-tokens/index.ts';
 import { createTokenLedger, type Plan } from '../branches/token-ledger.ts';
-import { cutShort, type TurnRecord } from '../branches/turn-record.ts';
+import { cutShort, type TurnRecord, turnKeyOf } from '../branches/turn-record.ts';
 import type { OpenSession } from '../control.ts';
 import { ContextOverflow } from '../gateway-error.ts';
 import { askedTokens, type ModelRequest, overrideOf } from '../model-call.ts';
 import { createReplyDecoder, type DecoderInput } from './decode-reply.ts';
-import type { ModelBackend, PlannedTurn, TurnContext } from './model-backend.ts';
+import { type ModelBackend, type PlannedTurn, sampleFields, type TurnContext } from './model-backend.ts';
 import { oversizeOf } from './oversize.ts';
 import type { PolicyEngines } from './policy-engines.ts';
 import { deriveSeed, type SampledTurn, sampleTurn } from './sampling.ts';
@@ -75,7 +75,7 @@ export function createPolicyBackend(deps: PolicyBackendDeps, opened: OpenSession
         replay(answered, createdAt) {
           const rendered = render();
           return replayTurn(
-            { key, createdAt, promptTokens: rendered.plan.prompt.length },
+            { key: keyOf(answered), createdAt, promptTokens: rendered.plan.prompt.length },
             (push) => decodeAgain(rendered, answered, push),
             answered,
           );
@@ -84,13 +84,13 @@ export function createPolicyBackend(deps: PolicyBackendDeps, opened: OpenSession
           const rendered = render();
           const { plan } = rendered;
           return startTurn<SampledReply, TurnRecord>({
-            key,
+            key: context.sample.key,
             createdAt: context.createdAt,
             promptTokens: plan.prompt.length,
             sample: (sink, signal) => sampleReply(deps, opened, { rendered, sink, context }, signal),
             commit: (sampled, startedAt, signal) =>
               context.commit(
-                (index) => recordOf(plan, sampled, startedAt, index),
+                (index) => ({ ...recordOf(plan, sampled, startedAt, index), ...sampleFields(context.sample) }),
                 (turn) => ledger.add(turn, plan),
                 signal,
               ),
@@ -100,6 +100,8 @@ export function createPolicyBackend(deps: PolicyBackendDeps, opened: OpenSession
     },
   };
 }
+
+const keyOf = ({ requestKey, sample = 1 }: TurnRecord): string => turnKeyOf(requestKey, sample);
 
 function decodeAgain(input: DecoderInput, { sampledIds }: TurnRecord, push: ReplySink['push']): void {
   const decoder = createReplyDecoder(input, push);
@@ -128,11 +130,11 @@ async function sampleReply(
     {
       engine,
       session,
-      name: `${session}-${plan.key.slice(0, 16)}`,
+      name: `${session}-${context.sample.key.slice(0, 16)}`,
       prompt: plan.prompt,
       maxTokens: Math.min(left, asked),
       sampling: override ?? sampling,
-      seed: seeds ? deriveSeed(seed, plan.key) : null,
+      seed: seeds ? deriveSeed(seed, context.sample.key) : null,
       stopTokenIds: model.stopTokenIds,
       engineGraceMs,
       policyVersion,

@@ -2,7 +2,7 @@ import type { Upstream } from '../../../workflows/contracts/upstream.ts';
 import type { AssistantMessage, Conversation, Message } from '../../kits/chat-tokens/index.ts';
 import { type EchoDifference, echoDifferences } from '../branches/echo.ts';
 import type { Fingerprint } from '../branches/fingerprint.ts';
-import { cutShort, type TurnRecord } from '../branches/turn-record.ts';
+import { cutShort, type TurnRecord, turnKeyOf } from '../branches/turn-record.ts';
 import { createTurnTree, type TurnTree } from '../branches/turn-tree.ts';
 import type { OpenSession } from '../control.ts';
 import { ContextOverflow, GatewayError } from '../gateway-error.ts';
@@ -10,7 +10,7 @@ import { askedTokens, type ModelRequest, overrideOf } from '../model-call.ts';
 import { askUpstream } from '../upstream/ask.ts';
 import type { UpstreamReply } from '../upstream/chat-wire.ts';
 import type { Upstreams } from '../upstream/upstreams.ts';
-import type { ModelBackend, PlannedTurn } from './model-backend.ts';
+import { type ModelBackend, type PlannedTurn, sampleFields } from './model-backend.ts';
 import { type ReplySink, replayTurn, startTurn } from './turn.ts';
 
 export interface UpstreamBackendDeps {
@@ -58,18 +58,22 @@ export function createUpstreamBackend(
         replay: (answered, createdAt) =>
           replayTurn(
             // The head of the first reply was sent before the prompt's length was known, so this one has none either.
-            { key, createdAt, promptTokens: 0 },
+            { key: turnKeyOf(key, answered.sample ?? 1), createdAt, promptTokens: 0 },
             (push) => pushReply(answered.reply, push),
             answered,
           ),
         start: (context) =>
           startTurn<UpstreamReply, TurnRecord>({
-            key,
+            key: context.sample.key,
             createdAt: context.createdAt,
             promptTokens: 0,
             async sample(sink, signal) {
               try {
-                const replied = await askModel(deps, { opened, upstream, request, key, sink }, signal);
+                const replied = await askModel(
+                  deps,
+                  { opened, upstream, request, key: context.sample.key, sink },
+                  signal,
+                );
                 pushReply(replied.reply, sink.push);
                 return replied;
               } catch (error) {
@@ -79,7 +83,10 @@ export function createUpstreamBackend(
             },
             commit: (replied, startedAt, signal) =>
               context.commit(
-                (index) => recordOf(plan, replied, requestedSampling(request, opened), { index, startedAt }),
+                (index) => ({
+                  ...recordOf(plan, replied, requestedSampling(request, opened), { index, startedAt }),
+                  ...sampleFields(context.sample),
+                }),
                 tree.add,
                 signal,
               ),

@@ -28,12 +28,19 @@ export interface TestGateway extends AsyncDisposable {
   open(session: string, changes?: Partial<OpenSession>): Promise<string>;
   /** Posts to chat completions with a session's secret. */
   chat(secret: string, body: object, signal?: AbortSignal): Promise<Reply>;
-  post(path: string, secret: string, body: object, signal?: AbortSignal): Promise<Reply>;
+  /** Posts to chat completions with more headers: by default with that of a client which sends a request again. */
+  chatAgain(secret: string, body: object, headers?: Headers, signal?: AbortSignal): Promise<Reply>;
+  post(path: string, secret: string, body: object, more?: Pick<Call, 'signal' | 'headers'>): Promise<Reply>;
   send(call: Call): Promise<Reply>;
   traceOf(summary: TraceSummary): Promise<Trace>;
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
+
+type Headers = Readonly<Record<string, string>>;
+
+/** The header of a client that sends a request again. */
+export const retried: Headers = { 'x-stainless-retry-count': '1' };
 
 export interface Call {
   readonly method?: string;
@@ -76,14 +83,15 @@ export async function startTestGateway(engine: Engine, changes: Partial<GatewayO
     gateway = null;
   };
   const send = (call: Call): Promise<Reply> => sendTo(socketOf(options.sockets.agents, options.name), call);
-  const post: TestGateway['post'] = (path, secret, body, signal) =>
+  const post: TestGateway['post'] = (path, secret, body, { headers, ...more } = {}) =>
     send({
       method: 'POST',
       path,
-      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json', ...headers },
       body: JSON.stringify(body),
-      ...(signal === undefined ? {} : { signal }),
+      ...more,
     });
+  const ofSignal = (signal: AbortSignal | undefined) => (signal === undefined ? {} : { signal });
   return {
     options,
     model: await loadModel(options.modelDir),
@@ -96,7 +104,9 @@ export async function startTestGateway(engine: Engine, changes: Partial<GatewayO
     },
     send,
     post,
-    chat: (secret, body, signal) => post('/v1/chat/completions', secret, body, signal),
+    chat: (secret, body, signal) => post('/v1/chat/completions', secret, body, ofSignal(signal)),
+    chatAgain: (secret, body, headers = retried, signal) =>
+      post('/v1/chat/completions', secret, body, { headers, ...ofSignal(signal) }),
     traceOf: async (summary) => (await store.getJson(summary.trace.digest)) as Trace,
     stop,
     async restart() {

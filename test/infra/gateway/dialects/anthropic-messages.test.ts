@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
 import { assembleMessage, eventsOf } from '../../../helpers/gateway/assemble-streams.ts';
-import { startTestGateway } from '../../../helpers/gateway/gateway.ts';
+import { retried, startTestGateway } from '../../../helpers/gateway/gateway.ts';
 
 const path = '/v1/messages';
 const ephemeral = { cache_control: { type: 'ephemeral' } };
@@ -105,7 +105,7 @@ describe('the messages dialect', () => {
     const secret = await gateway.open('s1.1');
     const body = { system: 'Be brief.', tools, messages: [{ role: 'user', content: 'x' }] };
     const whole = await gateway.post(path, secret, body);
-    const streamed = await gateway.post(path, secret, { ...body, stream: true });
+    const streamed = await gateway.post(path, secret, { ...body, stream: true }, { headers: retried });
     assert.deepEqual(assembleMessage(streamed.text), whole.json);
     assert.equal(engine.requests.length, 1);
   });

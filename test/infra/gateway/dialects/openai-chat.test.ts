@@ -124,7 +124,7 @@ describe('the chat completions dialect', () => {
     assert.deepEqual(chunks.at(-1).choices, []);
     assert.equal(new Set(chunks.map((chunk) => chunk.id)).size, 1);
 
-    const without = await gateway.chat(secret, body);
+    const without = await gateway.chatAgain(secret, body);
     assert.ok(chunksOf(without).every((chunk) => !('usage' in chunk)));
     assert.equal(engine.requests.length, 1, 'the same request is the same turn');
   });
@@ -203,7 +203,7 @@ describe('the chat completions dialect', () => {
     const secret = await gateway.open('s1.1');
     const messages = [{ role: 'user', content: 'x' }];
     for (const offered of [{}, { tools: null }, { tools: [] }]) {
-      assert.equal((await gateway.chat(secret, { messages, ...offered })).status, 200);
+      assert.equal((await gateway.chatAgain(secret, { messages, ...offered })).status, 200);
     }
     assert.equal(engine.requests.length, 1);
   });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
 import { assembleResponse, eventsOf } from '../../../helpers/gateway/assemble-streams.ts';
-import { startTestGateway } from '../../../helpers/gateway/gateway.ts';
+import { retried, startTestGateway } from '../../../helpers/gateway/gateway.ts';
 
 const path = '/v1/responses';
 const patch = '*** Begin Patch\n*** End Patch';
@@ -110,7 +110,8 @@ describe('the responses dialect', () => {
     await using gateway = await startTestGateway(engine);
     const secret = await gateway.open('s1.1');
     const whole = await gateway.post(path, secret, { input: 'Hi.' });
-    const streamed = await gateway.post(path, secret, { input: [user('Hi.')], stream: true });
+    const again = { input: [user('Hi.')], stream: true };
+    const streamed = await gateway.post(path, secret, again, { headers: retried });
     assert.deepEqual(assembleResponse(streamed.text), { ...whole.json, model: 'policy' });
     assert.equal(engine.requests.length, 1);
     assert.deepEqual(

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { OpenSession } from '../../../../infra/gateway/control.ts';
+import { originOf } from '../../../../infra/gateway/http/request-origin.ts';
 import { createSession } from '../../../../infra/gateway/sessions/session.ts';
 import { createToolbox } from '../../../../infra/gateway/tools/toolbox.ts';
 import { endlessLease } from '../../../../infra/hosts/lease.ts';
@@ -34,12 +35,15 @@ function sessionOf({ model, options }: TestGateway, encode: Encode, opened: Part
     },
   );
   const asked = (text: string) =>
-    session.ask({
-      conversation: { messages: [{ role: 'user', text }], tools: [] },
-      maxTokens: null,
-      sampling: {},
-      delivery: 'whole',
-    });
+    session.ask(
+      {
+        conversation: { messages: [{ role: 'user', text }], tools: [] },
+        maxTokens: null,
+        sampling: {},
+        delivery: 'whole',
+      },
+      originOf({}),
+    );
   return { session, asked };
 }
 
@@ -52,9 +56,9 @@ describe('a request to a session', () => {
     await using gateway = await startTestGateway(engine);
     const secret = await gateway.open('a.1', { maxTurns: 1 });
     const long = ask('x'.repeat(160));
-    const replies = [await gateway.chat(secret, long), await gateway.chat(secret, { ...long, max_tokens: 400 })];
+    const replies = [await gateway.chat(secret, long), await gateway.chatAgain(secret, { ...long, max_tokens: 400 })];
     await gateway.restart();
-    replies.push(await gateway.chat(secret, long));
+    replies.push(await gateway.chatAgain(secret, long));
     assert.deepEqual(
       replies.map(({ status, text }) => [status, text]),
       Array(3).fill([200, replies[0]?.text]),
@@ -72,7 +76,7 @@ describe('a request to a session', () => {
       return tokens.encode(text);
     };
     const { asked } = sessionOf(gateway, encode, { maxTurns: 1 });
-    await (await asked('x')).result;
+    await (await asked('x')).turn.result;
     const before = encoded;
     await assert.rejects(asked('y'), { kind: 'turn-limit' });
     assert.deepEqual([before > 0, encoded - before], [true, 0]);
@@ -86,7 +90,7 @@ describe('a request to a session', () => {
     const { session, asked } = sessionOf(gateway, encode);
     await assert.rejects(asked('bug'), /a bug in temper/);
     assert.deepEqual([session.failures.count('gateway-failure'), session.failures.cutOff], [1, true]);
-    await (await asked('x')).result;
+    await (await asked('x')).turn.result;
     assert.deepEqual([session.failures.count('gateway-failure'), session.failures.cutOff], [1, false]);
   });
 });

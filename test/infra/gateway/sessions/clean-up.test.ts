@@ -5,6 +5,7 @@ import { mkdir, mkdtemp, rm, stat, statfs, utimes, writeFile } from 'node:fs/pro
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it } from 'node:test';
+import { originOf } from '../../../../infra/gateway/http/request-origin.ts';
 import { encodeRecord, type JournalRecord, loadJournal } from '../../../../infra/gateway/sessions/journal.ts';
 import { createSessions, type Sessions } from '../../../../infra/gateway/sessions/sessions.ts';
 import { createToolbox } from '../../../../infra/gateway/tools/toolbox.ts';
@@ -87,7 +88,8 @@ async function ask(sessions: Sessions, id: string): Promise<void> {
   const session = await sessions.find(id);
   assert.ok(session !== null && 'ask' in session, `expected session ${id} in this process`);
   const conversation = { messages: [{ role: 'user' as const, text: 'x' }], tools: [] };
-  await (await session.ask({ conversation, delivery: 'whole', maxTokens: null, sampling: {} })).result;
+  const request = { conversation, delivery: 'whole', maxTokens: null, sampling: {} } as const;
+  await (await session.ask(request, originOf({}))).turn.result;
 }
 
 /** Fills the journal until the next record needs another page of the disk. */

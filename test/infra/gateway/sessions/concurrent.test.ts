@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { after, before, it } from 'node:test';
 import { setImmediate as tick } from 'node:timers/promises';
 import fc from 'fast-check';
+import { requestHeader } from '../../../../infra/agents/relay/protocol.ts';
 import { buildSegments } from '../../../../infra/gateway/branches/segments.ts';
+import { originOf } from '../../../../infra/gateway/http/request-origin.ts';
 import type { JournalRecord } from '../../../../infra/gateway/sessions/journal.ts';
 import { createSession, type Session } from '../../../../infra/gateway/sessions/session.ts';
 import { createToolbox } from '../../../../infra/gateway/tools/toolbox.ts';
@@ -89,7 +92,8 @@ async function converse(session: Session, { start, offered, turns }: Line): Prom
       sampling: {},
       delivery: 'whole',
     } as const;
-    const asked = Array.from({ length: twice ? 2 : 1 }, async () => (await session.ask(request)).result);
+    const origin = originOf({ [requestHeader]: randomUUID() });
+    const asked = Array.from({ length: twice ? 2 : 1 }, async () => (await session.ask(request, origin)).turn.result);
     const [first, second = first] = await Promise.all(asked);
     assert.equal(first, second, 'one turn, not two');
     if (first !== undefined) states.push([...messages, echoes[echo](first.reply)]);

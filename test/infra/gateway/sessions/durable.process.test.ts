@@ -189,7 +189,7 @@ describe('an unloaded session', () => {
     const first = await gateway.chat(secret, { messages: [user('Begin.')] });
     for (let again = 0; again < 2; again += 1) {
       await untilAtRest(gateway, 'a.1');
-      assert.equal((await gateway.chat(secret, { messages: [user('Begin.')] })).text, first.text);
+      assert.equal((await gateway.chatAgain(secret, { messages: [user('Begin.')] })).text, first.text);
     }
     await untilAtRest(gateway, 'a.1');
     const { turns, retries } = await gateway.control.seal('a.1');

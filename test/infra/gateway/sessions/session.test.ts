@@ -160,7 +160,7 @@ describe('a session', () => {
         [403, 'turn_limit', 'false'],
       );
     }
-    assert.equal((await gateway.chat(secret, ask('2'))).status, 200, 'what was answered is given again');
+    assert.equal((await gateway.chatAgain(secret, ask('2'))).status, 200, 'what was answered is given again');
     await gateway.restart();
     const summary = await gateway.control.seal('a.1');
     assert.deepEqual([summary.turns, summary.turnLimit, summary.contextOverflow], [2, true, false]);
@@ -172,7 +172,8 @@ describe('a session', () => {
     );
     // Two tokens a turn: the second one reaches the budget.
     const secret = await gateway.open('a.1', { maxSampledTokens: 4 });
-    for (const text of ['1', '2', '1']) assert.equal((await gateway.chat(secret, ask(text))).status, 200);
+    for (const text of ['1', '2']) assert.equal((await gateway.chat(secret, ask(text))).status, 200);
+    assert.equal((await gateway.chatAgain(secret, ask('1'))).status, 200);
     await gateway.restart();
     const { status, json, headers } = await gateway.chat(secret, ask('3'));
     assert.deepEqual([status, json.error.code, headers['x-should-retry']], [403, 'token_budget', 'false']);
@@ -180,13 +181,15 @@ describe('a session', () => {
     assert.deepEqual([turns, turnLimit, tokenBudget], [2, false, true]);
   });
 
-  it('answers simultaneous equal requests with one turn, also right after a restart', async () => {
+  it('answers a request that comes several times at once with one turn, also right after a restart', async () => {
     const engine = createScriptedEngine({ script: () => ({ kind: 'say', ids: [65, 66] }), delayMs: 2 });
     await using gateway = await startTestGateway(engine);
     const sessions = Array.from({ length: 8 }, (_, index) => `s${index}.1`);
     const secrets = await Promise.all(sessions.map((session) => gateway.open(session)));
     await gateway.restart();
-    const calls = secrets.flatMap((secret) => [1, 2, 3, 4].map(() => gateway.chat(secret, ask('10'))));
+    const calls = secrets.flatMap((secret) =>
+      [1, 2, 3, 4].map(() => gateway.chatAgain(secret, ask('10'), { 'x-temper-request': 'r-1' })),
+    );
     for (const reply of await Promise.all(calls)) assert.equal(reply.json.choices[0].message.content, 'AB');
     for (const session of sessions) assert.equal((await gateway.control.seal(session)).turns, 1);
   });
@@ -200,7 +203,7 @@ describe('a session', () => {
     const secret = await gateway.open('a.1');
     const texts: string[] = [];
     for (const max_tokens of [2, 2, 9, 9]) {
-      const reply = await gateway.chat(secret, { ...ask('10'), max_tokens });
+      const reply = await gateway.chatAgain(secret, { ...ask('10'), max_tokens });
       texts.push(reply.json.choices[0].message.content);
     }
     assert.deepEqual(texts, ['AB', 'AB', 'ABC', 'ABC']);

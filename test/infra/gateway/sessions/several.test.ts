@@ -31,7 +31,7 @@ describe('two gateways on the same sessions', () => {
     const first = await other.chat(secret, ask('Begin.'));
     assert.equal(first.status, 200, first.text);
     assert.equal(first.headers['x-temper-gateway'], 'gateway');
-    const again = await gateway.chat(secret, ask('Begin.'));
+    const again = await gateway.chatAgain(secret, ask('Begin.'));
     assert.equal(again.text, first.text);
     assert.deepEqual([engine.requests.length, otherEngine.requests.length], [1, 0]);
     await other.open('a.1');
@@ -65,7 +65,11 @@ describe('two gateways on the same sessions', () => {
     await using other = await beside(gateway, engine);
     const secret = await gateway.open('a.1');
     await gateway.restart();
-    const replies = await Promise.all([gateway, other, gateway, other].map((one) => one.chat(secret, ask('Begin.'))));
+    const replies = await Promise.all(
+      [gateway, other, gateway, other].map((one) =>
+        one.chatAgain(secret, ask('Begin.'), { 'x-temper-request': 'r-1' }),
+      ),
+    );
     const answered = replies.filter(({ status }) => status === 200);
     // The very first requests may arrive while the session moves; agents send those again.
     assert.ok(answered.length >= 2 && replies.every(({ status }) => status === 200 || status === 503));
@@ -80,10 +84,10 @@ describe('two gateways on the same sessions', () => {
     const secret = await gateway.open('a.1');
     const said = (await gateway.chat(secret, ask('Begin.'))).text;
     await gateway.stop();
-    const moved = await other.chat(secret, ask('Begin.'));
+    const moved = await other.chatAgain(secret, ask('Begin.'));
     assert.deepEqual([moved.headers['x-temper-gateway'], moved.text], ['gateway-1', said]);
     await gateway.restart();
-    const back = await gateway.chat(secret, ask('Begin.'));
+    const back = await gateway.chatAgain(secret, ask('Begin.'));
     assert.deepEqual([back.headers['x-temper-gateway'], back.text], ['gateway-1', said]);
   });
 

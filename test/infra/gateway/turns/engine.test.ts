@@ -129,7 +129,7 @@ describe('an engine that is away', () => {
       assert.equal(said.join('').slice(0, 3), 'Hel');
       assert.equal(reply.text.endsWith('data: [DONE]\n\n'), same);
       assert.equal(reply.text.includes('"error"'), !same);
-      const retry = await gateway.chat(secret, ask('x'));
+      const retry = await gateway.chatAgain(secret, ask('x'));
       assert.equal(retry.json.choices[0].message.content, again);
       assert.equal((await gateway.control.seal('a.1')).turns, 1);
     }
@@ -179,9 +179,10 @@ describe('a client that disconnects', () => {
     await using gateway = await startTestGateway(engine);
     const secret = await gateway.open('a.1');
     const leaving = new AbortController();
-    const left = assert.rejects(gateway.chat(secret, ask('x'), leaving.signal));
-    const whole = gateway.chat(secret, ask('x'));
-    const streamed = gateway.chat(secret, ask('x', { stream: true }));
+    const headers = { 'x-temper-request': 'r-1' };
+    const left = assert.rejects(gateway.chatAgain(secret, ask('x'), headers, leaving.signal));
+    const whole = gateway.chatAgain(secret, ask('x'), headers);
+    const streamed = gateway.chatAgain(secret, ask('x', { stream: true }), headers);
     await until(() => engine.running === 1);
     await sleep(20);
     leaving.abort();

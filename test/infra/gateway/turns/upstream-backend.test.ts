@@ -134,7 +134,8 @@ describe('a session of an upstream model', () => {
       (index) => said({ content: `answer ${index}` }),
       async ({ gateway, asked }) => {
         const secret = await gateway.open('s.1', { upstream });
-        const ask = () => gateway.chat(secret, { messages: [{ role: 'user', content: 'x' }] });
+        const ask = () =>
+          gateway.chatAgain(secret, { messages: [{ role: 'user', content: 'x' }] }, { 'x-temper-request': 'r-1' });
         const [one, two] = await Promise.all([ask(), ask()]);
         assert.equal(one.text, two.text);
         await gateway.restart();
