@@ -50,7 +50,7 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
     await requireFeatures(connection, namespace, { versions: config.deployment !== null });
     const shared = await openState(config);
     await takeNamespace({ ...shared, client }, { mayMove: followsServer(config.store) });
-    const { blobs: store, runs: records } = shared;
+    const { blobs: store, runs: records, rollouts } = shared;
     const rewards = await createRewards(config.rewards);
     const agents = createAgents({ cacheDir: config.cacheDir, own: await loadOwnAgents(config.agents) });
     const tasks = createTasks({
@@ -70,13 +70,13 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
       ...createRewardActivity(rewards),
       ...createTaskActivities({ tasks, store, quarantine, agent: agents.get, rewards, network, upstream }),
       ...createRunCheck({ client, tasks, store, quarantine, network, agent: agents.get, rewards, pools }),
-      ...createGroupActivities({ client, records }),
+      ...createGroupActivities({ client, records, rollouts }),
       ...createBatchActivities({ store, records }),
       ...createHostActivities({ client, hosts: shared.hosts, lostAfterMs: config.hostLostAfterMs }),
       ...createReapActivities(client),
       ...createUpkeep(config, client, { notes: shared.hostNotes, log }),
       ...createScheduleActivities(client),
-      ...createRegradeActivities({ client, tasks, quarantine, store, records }),
+      ...createRegradeActivities({ client, tasks, quarantine, store, records, rollouts }),
       ...createSweepActivities({
         client,
         tasks,
@@ -84,6 +84,7 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
         network,
         store,
         records,
+        rollouts,
         agent: agents.get,
         serving: (policy) => askEngines(pools, policy, servedVersions),
         pinVersion: ({ policy, version }, signal) =>

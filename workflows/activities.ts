@@ -33,9 +33,14 @@ import { evaluationGraceMs, startMs } from './contracts/stage-limits.ts';
 /* The activities as workflows call them: on which queue, and with which limits. */
 export const control = proxyActivities<ControlActivities>({ taskQueue: controlQueue, ...timeouts.light });
 /** Work of milliseconds that runs within a workflow task: it costs the server one write instead of five. */
-export const inWorkflowTask = proxyLocalActivities<Pick<ControlActivities, 'resolveTask' | 'readRolloutCost'>>(
-  timeouts.inWorkflowTask,
-);
+export const inWorkflowTask = proxyLocalActivities<
+  Pick<ControlActivities, 'resolveTask' | 'recordRollout' | 'endedRollouts'>
+>(timeouts.inWorkflowTask);
+/** The record of a rollout, where the store was not ready for it within the workflow task. */
+export const recording = proxyActivities<Pick<ControlActivities, 'recordRollout'>>({
+  taskQueue: controlQueue,
+  ...timeouts.record,
+});
 export const triggering = proxyActivities<Pick<ControlActivities, 'triggerSchedules'>>({
   taskQueue: controlQueue,
   ...timeouts.trigger,

@@ -55,6 +55,11 @@ export const timeouts = {
     startToCloseTimeout: '5s',
     retry: { maximumAttempts: 1 },
   },
+  /** The record of a rollout waits for the store, however long it is away: a result that is not recorded could be lost. */
+  record: {
+    startToCloseTimeout: '30s',
+    retry: retry(1_000_000, '200ms', '30s'),
+  },
   /** Light work of a host's own gateways. It is retried for some minutes while they are away. */
   session: {
     scheduleToStartTimeout: '5m',

@@ -14,34 +14,34 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import { control } from './activities.ts';
-import { summariseGroup } from './algorithms/group-report.ts';
-import { outcomeWithoutResult, toRolloutReport } from './algorithms/rollout-end.ts';
+import { outcomeWithoutResult } from './algorithms/rollout-end.ts';
+import { rootMessage } from './contracts/error-message.ts';
 import {
   type GroupInput,
   type GroupReport,
   type GroupRequest,
+  type GroupSummary,
   groupInput,
-  type RolloutReport,
 } from './contracts/group.ts';
 import { rolloutId } from './contracts/ids.ts';
 import { parseInput } from './contracts/input.ts';
 import { groupDoneSignal, pauseSignal, resumeSignal, stopSignal } from './contracts/messages.ts';
-import type { RolloutRequest } from './contracts/rollout.ts';
+import type { RolloutRequest, RolloutResult } from './contracts/rollout.ts';
 import { searchAttributes } from './contracts/search-attributes.ts';
 import type { rollout } from './rollout.ts';
 import { cancelUntilEnded } from './shared/cancel-again.ts';
-import { costOfCancelled } from './shared/cancelled-cost.ts';
 
 type Handle = ChildWorkflowHandle<typeof rollout>;
 
 /**
  * Runs k rollouts of one task. It outlives its run's continue-as-new, and a rollout that is terminated or fails does not
- * affect the others. When every rollout has an outcome it reports to its run.
+ * affect the others. When every rollout has an outcome it reports to its run. A run's group returns its summary, since its report
+ * is a record of the run.
  */
-export async function group(request: GroupRequest): Promise<GroupReport> {
+export async function group(request: GroupRequest): Promise<GroupSummary | GroupReport> {
   const input = parseInput('group', groupInput, request);
   const handles: Handle[] = [];
-  const finished: RolloutReport[] = [];
+  const finished: Ended[] = [];
   const { forward, deliverAll } = createForwarding(handles);
   setHandler(stopSignal, (outcome) => forward((handle) => handle.signal(stopSignal, outcome)), {
     description: 'ends every rollout with this outcome: "stale" or "cancelled"',
@@ -60,17 +60,13 @@ export async function group(request: GroupRequest): Promise<GroupReport> {
     handles.push(...starts);
     // Delivers the signals that came before the rollouts were started.
     await deliverAll();
-    const rollouts = await Promise.all(
+    await Promise.all(
       handles.map(async (handle) => {
-        const report = await outcomeOf(handle);
-        finished.push(report);
+        finished.push(await endOf(handle));
         setCurrentDetails(progressText(input, finished));
-        return report;
       }),
     );
-    const report = toReport(input, rollouts);
-    await CancellationScope.nonCancellable(() => reportToRun(input, report));
-    return report;
+    return await CancellationScope.nonCancellable(() => report(input, handles));
   } catch (error) {
     if (isCancellation(error)) log.info('group cancelled before all of its rollouts were started');
     throw error;
@@ -106,7 +102,7 @@ function onCancel(running: () => readonly string[]): void {
   CancellationScope.current().cancelRequested.catch(() => cancelUntilEnded(running));
 }
 
-function unfinished({ rolloutsPerGroup }: GroupInput, finished: readonly RolloutReport[]): readonly string[] {
+function unfinished({ rolloutsPerGroup }: GroupInput, finished: readonly Ended[]): readonly string[] {
   const { workflowId } = workflowInfo();
   const ended = new Set(finished.map((one) => one.workflowId));
   return Array.from({ length: rolloutsPerGroup }, (_, index) => rolloutId(workflowId, index)).filter(
@@ -153,44 +149,35 @@ async function startRollouts(input: GroupInput): Promise<Handle[]> {
   );
 }
 
-/** Returns a rollout's report. One that was cancelled or terminated from outside has an outcome too. */
-async function outcomeOf(handle: Handle): Promise<RolloutReport> {
-  const { workflowId, firstExecutionRunId } = handle;
-  const none = { rollout: firstExecutionRunId, workflowId, reward: null, stop: null, trace: null, stageSeconds: {} };
+/** The end of a rollout, as its group shows it. What counts is its record. */
+type Ended = Pick<RolloutResult, 'workflowId' | 'outcome' | 'reward' | 'failure'>;
+
+async function endOf(handle: Handle): Promise<Ended> {
+  const { workflowId } = handle;
   try {
-    return toRolloutReport(await handle.result());
+    return await handle.result();
   } catch (error) {
-    if (isCancellation(error)) {
-      const outcome = outcomeWithoutResult('cancelled');
-      return { ...none, outcome, failure: null, ...(await costOfCancelled(workflowId)) };
-    }
-    if (!(error instanceof ChildWorkflowFailure)) throw error;
-    const terminated = error.cause instanceof TerminatedFailure;
-    const message = terminated ? 'terminated from outside' : (error.cause?.message ?? error.message);
-    const outcome = outcomeWithoutResult(terminated ? 'terminated' : 'failed');
-    return { ...none, outcome, failure: { type: 'Internal', message } };
+    if (!isCancellation(error) && !(error instanceof ChildWorkflowFailure)) throw error;
+    const terminated = error instanceof ChildWorkflowFailure && error.cause instanceof TerminatedFailure;
+    const end = isCancellation(error) ? 'cancelled' : terminated ? 'terminated' : 'failed';
+    const failure = end === 'failed' ? ({ type: 'Internal', message: rootMessage(error) } as const) : null;
+    return { workflowId, outcome: outcomeWithoutResult(end), reward: null, failure };
   }
 }
 
-function toReport(input: GroupInput, rollouts: readonly RolloutReport[]): GroupReport {
-  const { member, task } = input;
-  return {
+/** Has the report made of the rollouts' records, and signals its summary to the run, which may be closed by now. */
+async function report({ task, member }: GroupInput, handles: readonly Handle[]): Promise<GroupSummary | GroupReport> {
+  const recorded = await control.recordGroup({
     group: workflowInfo().workflowId,
-    index: member?.index ?? 0,
-    runKey: member?.runKey ?? null,
     task,
-    admittedVersion: member?.admittedVersion ?? 0,
-    rollouts,
-  };
-}
-
-/** Records the whole report and signals its summary to the run. A closed run needs neither. */
-async function reportToRun({ member }: GroupInput, report: GroupReport): Promise<void> {
-  if (!member) return;
-  await control.recordGroup(report);
-  await getExternalWorkflowHandle(member.run)
-    .signal(groupDoneSignal, summariseGroup(report, member.runKey))
+    rollouts: handles.map(({ firstExecutionRunId }) => firstExecutionRunId),
+    ...(member && { member }),
+  });
+  if (!('summary' in recorded)) return recorded.report;
+  await getExternalWorkflowHandle(member?.run ?? '')
+    .signal(groupDoneSignal, recorded.summary)
     .catch((error) => log.info('the run is closed and does not wait for this group', { error: String(error) }));
+  return recorded.summary;
 }
 
 function describe({ member, task, settings }: GroupInput): void {
@@ -201,7 +188,7 @@ function describe({ member, task, settings }: GroupInput): void {
   ]);
 }
 
-function progressText(input: GroupInput, finished: readonly RolloutReport[]): string {
+function progressText(input: GroupInput, finished: readonly Ended[]): string {
   const rewards = finished.filter(({ reward }) => reward !== null).map(({ reward }) => reward);
   const failures = finished.filter(({ failure }) => failure !== null);
   return [

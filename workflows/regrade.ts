@@ -104,9 +104,9 @@ async function gradeOne({ input, tally }: Regrade, number: number): Promise<void
 
 /** Records rows. Those that can't be recorded are kept, and pause the regrade. */
 async function record({ tally }: Regrade, atLeast: number): Promise<void> {
-  const { firstExecutionRunId: regradeKey } = workflowInfo();
+  const { workflowId: regrade, firstExecutionRunId: regradeKey } = workflowInfo();
   const problem = await tally.unsaved.record(atLeast, (chunk, rows) =>
-    control.recordRegrades({ regradeKey, chunk, rows }),
+    control.recordRegrades({ regrade, regradeKey, chunk, rows }),
   );
   tally.pausedBecause ??= problem;
 }

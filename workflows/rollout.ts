@@ -4,7 +4,6 @@ import { maxEpochs } from './activity-options.ts';
 import { flagsOfRollout } from './algorithms/flags.ts';
 import { withOfflineTests } from './algorithms/offline-tests.ts';
 import { verdictText } from './algorithms/verdict-text.ts';
-import type { RolloutCost } from './contracts/cost.ts';
 import { type FailureRecord, failureKinds } from './contracts/failures.ts';
 import { parseInput } from './contracts/input.ts';
 import { hostLostSignal, pauseSignal, resumeSignal, rolloutStatusQuery, stopSignal } from './contracts/messages.ts';
@@ -20,9 +19,9 @@ import { isSandboxLost, StageFailure } from './rollout/failure.ts';
 import { createHostLoss, type HostLoss } from './rollout/host-loss.ts';
 import { type CostMeter, createCostMeter } from './rollout/meter.ts';
 import { createProgress, type Progress } from './rollout/progress.ts';
+import { recordResult } from './rollout/record.ts';
 import { timeLimitsOf } from './rollout/time-limits.ts';
 import { unscored } from './rollout/unscored.ts';
-import { keepCost } from './shared/cancelled-cost.ts';
 
 /** Everything known when a rollout ends. The result is built from it in one place. */
 interface Ending {
@@ -69,21 +68,15 @@ export async function rollout(request: RolloutRequest): Promise<RolloutResult> {
     ending = { outcome: stopped ?? 'cancelled' };
     if (stopped === null) cancelled = error;
   }
-  countRollout(input, { ...ending, adoptions: progress.adoptions });
-  progress.finish({
-    outcome: ending.outcome,
-    reward: ending.reward ?? null,
-    failure: ending.failure ?? null,
-    account: accountOf(ending),
-  });
-  if (cancelled !== null) {
-    keepCost(costOf(meter, progress));
-    throw cancelled;
-  }
-  return toResult({ input, progress, loss, meter }, taskName, ending);
+  const own = toResult({ input, progress, loss, meter }, taskName, ending);
+  const result = await recordResult(input, own);
+  const { outcome, reward, failure } = result;
+  if (result === own) countRollout(input, { ...ending, adoptions: progress.adoptions });
+  const account = result === own ? accountOf(ending) : 'the result of an earlier record counts';
+  progress.finish({ outcome, reward, failure, account });
+  if (cancelled !== null) throw cancelled;
+  return result;
 }
-
-const costOf = (meter: CostMeter, { seconds }: Progress): RolloutCost => meter.read(seconds.evaluate ?? 0);
 
 /** The part of an epoch's context that is known before the task is. */
 interface Basis {
@@ -210,6 +203,6 @@ function toResult({ input, progress, meter }: Basis, task: string, ending: Endin
     ...(progress.adoptions > 0 && { adoptions: progress.adoptions }),
     ...(progress.notes.length > 0 && { notes: progress.notes }),
     stageSeconds: progress.seconds,
-    cost: costOf(meter, progress),
+    cost: meter.read(),
   };
 }

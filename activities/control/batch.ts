@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { sha256 } from '../../infra/store/files.ts';
 import type { Records } from '../../infra/store/records.ts';
 import type { Store } from '../../infra/store/store.ts';
 import { fateInStep } from '../../workflows/algorithms/group-report.ts';
@@ -22,7 +23,7 @@ export function createBatchActivities(
 ): Pick<ControlActivities, 'gatherBatch' | 'normalise'> {
   const { store } = dependencies;
   return {
-    gatherBatch: (input) => atBoundary(() => gather(dependencies, input)),
+    gatherBatch: (input) => atBoundary(() => pinnedBatch(dependencies, input)),
     normalise: ({ batch: { digest }, training }) =>
       atBoundary(async () => {
         const { zeroVarianceShare, ...normalised } = normalise(asBatch(await store.getJson(digest)), training);
@@ -30,6 +31,19 @@ export function createBatchActivities(
         return { advantages: await store.putJson(advantages), metrics: { zeroVarianceShare } };
       }),
   };
+}
+
+/**
+ * Returns the batch of a step, which the first gathering pins: a step that is made again gets the same one, whatever has become of
+ * the records of its groups, and whatever version of temper gathered it. Other groups are another batch.
+ */
+export async function pinnedBatch(dependencies: BatchDependencies, input: GatherBatch): Promise<GatheredBatch> {
+  const { records } = dependencies;
+  const { runKey, step, groups } = input;
+  const name = `batch-${step}-${sha256(groups.join()).slice(0, 8)}`;
+  const pinned =
+    (await records.find(runKey, name)) ?? (await records.writeOnce(runKey, name, await gather(dependencies, input)));
+  return gatheredBatch.parse(pinned) as unknown as GatheredBatch;
 }
 
 /** Leaves out the groups that are not trained on, then pins the rest as one blob whose bytes depend on the groups alone. */
@@ -78,6 +92,13 @@ const isScored = (report: RolloutReport): report is Scored => report.outcome ===
 
 const isTrained = ({ mask }: Segment): boolean => mask.includes(1);
 const slim = ({ tokens, mask, logprobs, versions }: Segment) => ({ tokens, mask, logprobs, versions });
+
+const gatheredBatch = z.looseObject({
+  batch: z.looseObject({ digest: z.string() }).nullable(),
+  trainedGroups: z.array(z.int()),
+  zeroVarianceGroups: z.array(z.int()),
+  metrics: z.record(z.string(), z.number()),
+});
 
 const batchShape = z.looseObject({
   runKey: z.string(),

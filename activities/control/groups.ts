@@ -1,83 +1,115 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import type { Records } from '../../infra/store/records.ts';
+import type { RolloutRecords } from '../../infra/store/rollout-records.ts';
+import { type RolloutToSettle, settleRollout } from '../../infra/temporal/settle-rollout.ts';
 import { summariseGroup } from '../../workflows/algorithms/group-report.ts';
-import { endOfStatus, outcomeWithoutResult, toRolloutReport } from '../../workflows/algorithms/rollout-end.ts';
-import { type RolloutCost, readCost } from '../../workflows/contracts/cost.ts';
-import type { GroupReport, RolloutReport } from '../../workflows/contracts/group.ts';
+import { toRolloutReport } from '../../workflows/algorithms/rollout-end.ts';
+import type { GroupReport } from '../../workflows/contracts/group.ts';
 import { groupId, rolloutId } from '../../workflows/contracts/ids.ts';
-import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
+import type { RolloutRecord } from '../../workflows/contracts/rollout-record.ts';
 import { atBoundary } from '../boundary.ts';
-import type { ControlActivities, GroupState, ReconcileGroups } from '../interfaces/control.ts';
+import type {
+  ControlActivities,
+  GroupState,
+  ReconcileGroups,
+  RecordedGroup,
+  RecordGroup,
+} from '../interfaces/control.ts';
 
 export interface GroupDependencies {
   readonly client: Client;
   readonly records: Records;
+  readonly rollouts: RolloutRecords;
 }
 
-/** Creates the activities that record the reports of groups, and reconcile groups that did not report. */
+/** Creates the activities that record rollouts, groups and steps, and reconcile groups that did not report. */
 export function createGroupActivities(
   deps: GroupDependencies,
-): Pick<ControlActivities, 'recordGroup' | 'readRolloutCost' | 'reconcileGroups' | 'recordStep'> {
-  const { records } = deps;
+): Pick<ControlActivities, 'recordRollout' | 'recordGroup' | 'reconcileGroups' | 'recordStep'> {
+  const { records, rollouts } = deps;
   return {
-    recordGroup: (report) =>
-      atBoundary(async () => {
-        if (report.runKey !== null) await records.write(report.runKey, `group-${report.index}`, report);
-      }),
-    readRolloutCost: ({ workflowId }) =>
-      atBoundary(async () => {
-        const { memo } = await deps.client.workflow.getHandle(workflowId).describe();
-        return { cost: readCost(memo) ?? null };
-      }),
+    recordRollout: (record) => atBoundary(() => recordRollout(rollouts, record)),
+    recordGroup: (input) => atBoundary(() => recordGroup(deps, input)),
     reconcileGroups: (input) => atBoundary(() => reconcile(deps, input)),
     recordStep: (input) =>
       atBoundary(() => records.write(input.runKey, `step-${input.result.step}`, { ...input, recordedAt: Date.now() })),
   };
 }
 
+async function recordRollout(
+  rollouts: Pick<RolloutRecords, 'write'>,
+  record: RolloutRecord,
+): ReturnType<ControlActivities['recordRollout']> {
+  const { result } = await rollouts.write(record);
+  return { adopted: JSON.stringify(result) === JSON.stringify(record.result) ? null : result };
+}
+
+/** Makes the report of a group whose rollouts have ended. Every writer makes it of the same records, and the first one counts. */
+export async function recordGroup(
+  deps: GroupDependencies,
+  { group, task, member, rollouts }: RecordGroup,
+): Promise<RecordedGroup> {
+  const ended = await settleAll(
+    deps,
+    rollouts.map((rollout, position) => ({ workflowId: rolloutId(group, position), rollout, task })),
+  );
+  if (ended === null) throw new Error(`${group}: expected rollouts that have ended, got one that runs`);
+  const { runKey = null, index = 0, admittedVersion = 0 } = member ?? {};
+  const report: GroupReport = { group, index, runKey, task, admittedVersion, rollouts: ended.map(reportOf) };
+  if (runKey === null) return { report };
+  return { summary: summariseGroup(await writeReport(deps, runKey, report), runKey) };
+}
+
 /** Returns the state of each of these groups, and records the reports of those that ended without one. */
-export function reconcile(
-  { client, records }: GroupDependencies,
-  input: ReconcileGroups,
-): Promise<readonly GroupState[]> {
+export function reconcile(deps: GroupDependencies, input: ReconcileGroups): Promise<readonly GroupState[]> {
+  const { run, runKey, rolloutsPerGroup } = input;
+
   async function stateOf(index: number, admittedVersion: number): Promise<GroupState> {
-    const id = groupId(input.run, input.runKey, index);
-    const { status } = await endOf(id);
-    if (status === 'RUNNING') return { index, state: 'running' };
+    const group = groupId(run, runKey, index);
+    const ended = (report: GroupReport): GroupState => ({
+      index,
+      state: 'ended',
+      summary: summariseGroup(report, runKey),
+    });
     // The record exists if the group ended normally and only its signal was lost.
-    const known = (await records.find(input.runKey, `group-${index}`)) as GroupReport | null;
-    if (known !== null) return { index, state: 'ended', summary: summariseGroup(known, input.runKey) };
-    const rollouts = await Promise.all(
-      Array.from({ length: input.rolloutsPerGroup }, (_, position) => rolloutReport(rolloutId(id, position))),
-    );
+    const known = (await deps.records.find(runKey, nameOf(index))) as GroupReport | null;
+    if (known !== null) return ended(known);
+    if (await isRunning(deps.client, group)) return { index, state: 'running' };
+    const asked = Array.from({ length: rolloutsPerGroup }, (_, position) => ({
+      workflowId: rolloutId(group, position),
+      task: '',
+    }));
+    const rollouts = await settleAll(deps, asked);
     // A rollout whose group was terminated is being cancelled. Its outcome is requested again later.
-    if (rollouts.some((report) => report === 'running')) return { index, state: 'ending' };
-    const ended = rollouts.filter((report) => report !== 'running');
-    const report: GroupReport = { group: id, index, runKey: input.runKey, task: '', admittedVersion, rollouts: ended };
-    await records.write(input.runKey, `group-${index}`, report);
-    return { index, state: 'ended', summary: summariseGroup(report, input.runKey) };
-  }
-
-  async function endOf(id: string): Promise<{ readonly status: string; readonly cost?: RolloutCost | undefined }> {
-    try {
-      const { status, memo } = await client.workflow.getHandle(id).describe();
-      return { status: status.name, cost: readCost(memo) };
-    } catch (error) {
-      if (error instanceof WorkflowNotFoundError) return { status: 'NOT_FOUND' };
-      throw error;
-    }
-  }
-
-  async function rolloutReport(workflowId: string): Promise<RolloutReport | 'running'> {
-    const none = { rollout: workflowId, workflowId, reward: null, stop: null, trace: null, stageSeconds: {} };
-    const { status, cost } = await endOf(workflowId);
-    if (status === 'RUNNING') return 'running';
-    if (status === 'COMPLETED')
-      return toRolloutReport((await client.workflow.getHandle(workflowId).result()) as RolloutResult);
-    const message = `the workflow ended as ${status} outside of its group`;
-    const failure = { type: 'Internal', message } as const;
-    return { ...none, outcome: outcomeWithoutResult(endOfStatus(status)), failure, ...(cost && { cost }) };
+    if (rollouts === null) return { index, state: 'ending' };
+    const task = rollouts.map(({ result }) => result.task).find((name) => name !== '') ?? '';
+    const report = { group, index, runKey, task, admittedVersion, rollouts: rollouts.map(reportOf) };
+    return ended(await writeReport(deps, runKey, report));
   }
 
   return Promise.all(input.groups.map(({ index, admittedVersion }) => stateOf(index, admittedVersion)));
+}
+
+const nameOf = (index: number): string => `group-${index}`;
+const reportOf = ({ result }: RolloutRecord) => toRolloutReport(result);
+
+const writeReport = async ({ records }: GroupDependencies, runKey: string, report: GroupReport): Promise<GroupReport> =>
+  (await records.writeOnce(runKey, nameOf(report.index), report)) as GroupReport;
+
+/** Returns the records of these rollouts; null if one of them runs. */
+async function settleAll(
+  deps: GroupDependencies,
+  asked: readonly RolloutToSettle[],
+): Promise<readonly RolloutRecord[] | null> {
+  const records = await Promise.all(asked.map((one) => settleRollout(deps, one)));
+  return records.every((record) => record !== null) ? records : null;
+}
+
+async function isRunning(client: Client, workflowId: string): Promise<boolean> {
+  try {
+    return (await client.workflow.getHandle(workflowId).describe()).status.name === 'RUNNING';
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return false;
+    throw error;
+  }
 }

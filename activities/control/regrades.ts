@@ -1,10 +1,12 @@
 import type { Client } from '@temporalio/client';
 import { readChunk, readChunks, writeChunk } from '../../infra/store/chunks.ts';
 import type { Records } from '../../infra/store/records.ts';
+import type { RolloutRecords } from '../../infra/store/rollout-records.ts';
 import type { Store } from '../../infra/store/store.ts';
 import type { Quarantine } from '../../infra/tasks/quarantine.ts';
 import type { Tasks } from '../../infra/tasks/tasks.ts';
 import type { RegradeReport, RegradeRow } from '../../workflows/contracts/regrade.ts';
+import { type RegradeRecord, recordFormat } from '../../workflows/contracts/rollout-record.ts';
 import { atBoundary } from '../boundary.ts';
 import type { RegradeActivities } from '../interfaces/control.ts';
 import { type FinishedRef, finishedRef, listFinished } from './regrades/list-finished.ts';
@@ -16,6 +18,7 @@ export interface RegradeDependencies {
   readonly tasks: Pick<Tasks, 'resolve' | 'scan'>;
   readonly store: Store;
   readonly records: Records;
+  readonly rollouts: RolloutRecords;
   readonly quarantine: Pick<Quarantine, 'add'>;
 }
 
@@ -26,7 +29,7 @@ const chunkNames = 'rows';
 
 /** Creates the activities of a regrade: they list and read rollouts that have ended, and write records and the report. */
 export function createRegradeActivities(deps: RegradeDependencies): RegradeActivities {
-  const { client, store, records } = deps;
+  const { store, records, rollouts } = deps;
   const repairedTasks = createRepairedTasks(deps);
 
   /** Writes the list page by page while it is read, because it may have any length. */
@@ -56,15 +59,18 @@ export function createRegradeActivities(deps: RegradeDependencies): RegradeActiv
     planRegrade: ({ regradeKey, input }) =>
       atBoundary(async () => {
         if (input.tasks !== undefined) await repairedTasks.plan(regradeKey, input.tasks);
-        return { rollouts: await plan(regradeKey, listFinished(client, input)) };
+        return { rollouts: await plan(regradeKey, listFinished(deps, input)) };
       }),
     readFinished: ({ regradeKey, number, grader, repaired }) =>
       atBoundary(async () => {
         const addressNow = repaired === true ? (id: string) => repairedTasks.addressOf(regradeKey, id) : null;
         return readFinished(deps, await refOf(regradeKey, number), grader, addressNow);
       }),
-    recordRegrades: ({ regradeKey, chunk, rows }) =>
-      atBoundary(() => writeChunk(records, { runKey: regradeKey, name: chunkNames }, chunk, rows)),
+    recordRegrades: ({ regrade, regradeKey, chunk, rows }) =>
+      atBoundary(async () => {
+        await Promise.all(rows.map((row) => recordRow(rollouts, { regrade, regradeKey, row })));
+        await writeChunk(records, { runKey: regradeKey, name: chunkNames }, chunk, rows);
+      }),
     summariseRegrade: ({ chunks, ...regrade }) =>
       atBoundary(async () => {
         const { regradeKey, result } = regrade;
@@ -77,6 +83,16 @@ export function createRegradeActivities(deps: RegradeDependencies): RegradeActiv
         return { ...result, report: blob };
       }),
   };
+}
+
+/** Writes what a regrade found beside the record of the rollout, unless it left the rollout out. */
+async function recordRow(
+  rollouts: Pick<RolloutRecords, 'writeRegrade'>,
+  of: Pick<RegradeRecord, 'regrade' | 'regradeKey' | 'row'>,
+): Promise<void> {
+  const { rollout: workflowId, rolloutKey: rollout, state } = of.row;
+  if (state === 'left-out') return;
+  await rollouts.writeRegrade({ workflowId, rollout }, { format: recordFormat, ...of, recordedAt: Date.now() });
 }
 
 async function quarantineFlaky(

@@ -1,25 +1,25 @@
-import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import type { Client } from '@temporalio/client';
 import { z } from 'zod';
 import type { Agent } from '../../infra/agents/agent.ts';
 import { lackText } from '../../infra/egress/grant-network.ts';
 import type { Serving, VersionPin } from '../../infra/gateway/control.ts';
 import { readChunks, writeChunk } from '../../infra/store/chunks.ts';
 import type { Records } from '../../infra/store/records.ts';
+import type { RolloutRecords } from '../../infra/store/rollout-records.ts';
 import type { Store } from '../../infra/store/store.ts';
 import { lackingAmong, requireNetworks } from '../../infra/tasks/lacking-network.ts';
 import type { Quarantine } from '../../infra/tasks/quarantine.ts';
 import { chooseSweepTasks } from '../../infra/tasks/sweep-tasks.ts';
 import type { Tasks } from '../../infra/tasks/tasks.ts';
 import { findRun, newestRun, resolvePolicy } from '../../infra/temporal/runs.ts';
-import { endOfStatus, outcomeWithoutResult } from '../../workflows/algorithms/rollout-end.ts';
+import { settleRollout } from '../../infra/temporal/settle-rollout.ts';
 import { summariseSweep } from '../../workflows/algorithms/summarise-sweep.ts';
-import { attemptOf, rowWithoutResult, type SweepAttempt, toSweepRow } from '../../workflows/algorithms/sweep-row.ts';
-import { readCost } from '../../workflows/contracts/cost.ts';
+import { attemptOf, toSweepRow } from '../../workflows/algorithms/sweep-row.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { sweepRolloutId } from '../../workflows/contracts/ids.ts';
 import type { NetworkMode } from '../../workflows/contracts/network.ts';
 import type { PolicyRef } from '../../workflows/contracts/policy.ts';
-import type { AgentOptions, RolloutResult } from '../../workflows/contracts/rollout.ts';
+import type { AgentOptions } from '../../workflows/contracts/rollout.ts';
 import type { SweepInput, SweepPlan, SweepRow, TaskLeftOut } from '../../workflows/contracts/sweep.ts';
 import type { Upstream } from '../../workflows/contracts/upstream.ts';
 import { atBoundary } from '../boundary.ts';
@@ -33,6 +33,7 @@ export interface SweepDependencies {
   readonly quarantine: Pick<Quarantine, 'byAddress'>;
   readonly store: Store;
   readonly records: Records;
+  readonly rollouts: Pick<RolloutRecords, 'find' | 'write'>;
   agent(name: string, options?: AgentOptions): Pick<Agent, 'usesModel'>;
   /** Returns the versions of a policy that the engines serve, as the gateway knows them. */
   serving(policy: PolicyRef | null, signal: AbortSignal): Promise<Serving>;
@@ -55,7 +56,16 @@ const rowsName = (window?: number): string => (window === undefined ? 'rollouts'
 /** Creates the activities of a sweep: they plan it, read the ends of rollouts, and write records and the report. */
 export function createSweepActivities(deps: SweepDependencies): SweepActivities {
   const { store, records } = deps;
-  const readList = async (digest: string): Promise<readonly string[]> => addressList.parse(await store.getJson(digest));
+  /** The list that was read last: a sweep that is cancelled asks for it once for each of its rollouts. */
+  let last: { readonly digest: string; readonly list: Promise<readonly string[]> } | null = null;
+  async function readList(digest: string): Promise<readonly string[]> {
+    if (last?.digest !== digest) last = { digest, list: store.getJson(digest).then((list) => addressList.parse(list)) };
+    const { list } = last;
+    list.catch(() => {
+      last = null;
+    });
+    return list;
+  }
   return {
     planSweep: ({ input }) =>
       atBoundary(async (signal) => {
@@ -72,7 +82,7 @@ export function createSweepActivities(deps: SweepDependencies): SweepActivities 
       }),
     readAddresses: ({ list, from, count }) =>
       atBoundary(async () => ({ addresses: (await readList(list)).slice(from, from + count) })),
-    endedRollouts: (input) => atBoundary(async () => endedRollouts(deps.client, input, await readList(input.list))),
+    endedRollouts: (input) => atBoundary(async () => endedRollouts(deps, input, await readList(input.list))),
     recordSweepRows: ({ sweepKey, window, chunk, rows }) =>
       atBoundary(() => writeChunk(records, { runKey: sweepKey, name: rowsName(window) }, chunk, rows)),
     summariseSweep: ({ chunks, windowChunks = [], plan, ...sweep }) =>
@@ -172,7 +182,7 @@ function versionToPin({ policyVersion }: SweepInput, { version, versions }: Serv
 }
 
 async function endedRollouts(
-  client: Client,
+  deps: SweepDependencies,
   { sweep, sweepKey, tasks, rollouts }: EndedRollouts,
   addresses: readonly string[],
 ) {
@@ -181,9 +191,11 @@ async function endedRollouts(
   for (let from = 0; from < rollouts.length; from += concurrentQueries) {
     const asked = rollouts.slice(from, from + concurrentQueries);
     const found = await Promise.all(
-      asked.map(([number, retry]) => {
+      asked.map(async ([number, retry]) => {
         const attempt = attemptOf(number, retry, tasks);
-        return rowOf(client, attempt, sweepRolloutId(sweep, sweepKey, attempt), addresses[attempt.task] ?? '');
+        const workflowId = sweepRolloutId(sweep, sweepKey, attempt);
+        const record = await settleRollout(deps, { workflowId, task: addresses[attempt.task] ?? '' });
+        return record === null ? null : toSweepRow(attempt, record.result);
       }),
     );
     for (const row of found) {
@@ -194,26 +206,4 @@ async function endedRollouts(
     }
   }
   return { rows, more: false };
-}
-
-/** Returns the row of a rollout that has ended, or null while it runs. */
-async function rowOf(
-  client: Client,
-  attempt: SweepAttempt,
-  workflowId: string,
-  address: string,
-): Promise<SweepRow | null> {
-  const handle = client.workflow.getHandle(workflowId);
-  const description = await handle.describe().catch((error: unknown) => {
-    if (error instanceof WorkflowNotFoundError) return null;
-    throw error;
-  });
-  const status = description?.status.name ?? 'NOT_FOUND';
-  if (status === 'RUNNING') return null;
-  if (status === 'COMPLETED') return toSweepRow(attempt, (await handle.result()) as RolloutResult);
-  const cost = readCost(description?.memo);
-  const outcome = outcomeWithoutResult(endOfStatus(status));
-  const end = { taskId: address, workflowId, outcome, ...(cost && { cost }) };
-  const message = status === 'CANCELLED' ? null : `the workflow ended as ${status} outside of its sweep`;
-  return rowWithoutResult(attempt, { ...end, message });
 }

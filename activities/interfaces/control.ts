@@ -1,6 +1,5 @@
 import type { BlobRef } from '../../workflows/contracts/blob.ts';
-import type { RolloutCost } from '../../workflows/contracts/cost.ts';
-import type { GroupReport, GroupSummary } from '../../workflows/contracts/group.ts';
+import type { GroupInput, GroupReport, GroupSummary } from '../../workflows/contracts/group.ts';
 import type {
   FinishedRollout,
   RegradeInput,
@@ -9,7 +8,8 @@ import type {
   RegradeRow,
 } from '../../workflows/contracts/regrade.ts';
 import type { RetentionResult } from '../../workflows/contracts/retention.ts';
-import type { AgentOptions } from '../../workflows/contracts/rollout.ts';
+import type { AgentOptions, RolloutResult } from '../../workflows/contracts/rollout.ts';
+import type { RolloutRecord } from '../../workflows/contracts/rollout-record.ts';
 import type { RunInput, StepResult, TasksLeftOut, Training } from '../../workflows/contracts/run.ts';
 import type { SweepInput, SweepPlan, SweepResult, SweepRow } from '../../workflows/contracts/sweep.ts';
 import type { ResolvedTask } from '../../workflows/contracts/task.ts';
@@ -44,6 +44,11 @@ export interface RolloutActivities {
     readonly offlineTests?: true;
   }): Promise<ResolvedTask>;
   reward(input: { readonly verdict: Verdict; readonly policy: string }): Promise<number>;
+  /**
+   * Writes the record of a rollout, unless it has one. Returns the result in the record that came first if that differs: it is
+   * the rollout's result then.
+   */
+  recordRollout(record: RolloutRecord): Promise<{ readonly adopted: RolloutResult | null }>;
 }
 
 /** The activities that a run, its groups and its steps ask of the control worker. */
@@ -63,10 +68,9 @@ export interface RunActivities {
     readonly index: number;
     readonly leftOut?: string;
   }): Promise<{ readonly address: string; readonly passedOver?: readonly string[] }>;
-  recordGroup(report: GroupReport): Promise<void>;
-  /** Reads the cost of a rollout that was cancelled and has no result; null if it is unknown. */
-  readRolloutCost(input: { readonly workflowId: string }): Promise<{ readonly cost: RolloutCost | null }>;
-  /** Asks the server what became of groups that did not report. */
+  /** Makes the report of a group whose rollouts have ended, from their records, and writes it once. */
+  recordGroup(input: RecordGroup): Promise<RecordedGroup>;
+  /** Finds out what became of groups that did not report: by the records, then by the server. */
   reconcileGroups(input: ReconcileGroups): Promise<readonly GroupState[]>;
   gatherBatch(input: GatherBatch): Promise<GatheredBatch>;
   normalise(
@@ -80,6 +84,16 @@ export interface RunActivities {
     readonly step: number;
   }): Promise<{ readonly triggered: readonly string[] }>;
 }
+
+export interface RecordGroup extends Pick<GroupInput, 'task' | 'member'> {
+  /** The workflow id of the group. */
+  readonly group: string;
+  /** The keys of its rollouts, in order. */
+  readonly rollouts: readonly string[];
+}
+
+/** A group that has ended: one of a run by its summary, since its report is a record of the run, another by its report. */
+export type RecordedGroup = { readonly summary: GroupSummary } | { readonly report: GroupReport };
 
 export interface ReconcileGroups {
   readonly run: string;
@@ -193,7 +207,10 @@ export interface RegradeActivities {
     /** Whether to take the task from the input's task set instead of the one that the rollout had. */
     readonly repaired?: true;
   }): Promise<FinishedRollout>;
+  /** Writes what a regrade found beside the records of its rollouts, and as rows of its report. */
   recordRegrades(input: {
+    /** The workflow id of the regrade. */
+    readonly regrade: string;
     readonly regradeKey: string;
     readonly chunk: number;
     readonly rows: readonly RegradeRow[];

@@ -1,7 +1,7 @@
 import type { BlobRef } from '../../workflows/contracts/blob.ts';
 import type { ModelUse } from '../../workflows/contracts/cost.ts';
 import type { Diff } from '../../workflows/contracts/diff.ts';
-import type { EvaluationInPlace, EvaluationRequest } from '../../workflows/contracts/evaluation.ts';
+import type { Evaluated, EvaluationInPlace, EvaluationRequest } from '../../workflows/contracts/evaluation.ts';
 import type { RolloutEpoch } from '../../workflows/contracts/ids.ts';
 import type { NetworkUse } from '../../workflows/contracts/network.ts';
 import type { StopReason } from '../../workflows/contracts/outcome.ts';
@@ -11,7 +11,6 @@ import type { SandboxChoice, SandboxKind } from '../../workflows/contracts/sandb
 import type { Snapshot } from '../../workflows/contracts/snapshot.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import type { BranchRule, TraceSummary } from '../../workflows/contracts/trace.ts';
-import type { Verdict } from '../../workflows/contracts/verdict.ts';
 
 /** Activities that any host may run, on a queue of their own. */
 export interface ImageActivities {
@@ -60,7 +59,7 @@ export interface HostActivities {
   /** Stores all that the agent changed in its sandbox, for tests that get that. */
   captureSnapshot(input: CaptureSnapshot): Promise<Snapshot>;
   /** Runs the tests in the agent's own sandbox, once the agent has ended. */
-  evaluateInPlace(input: EvaluationInPlace): Promise<Verdict>;
+  evaluateInPlace(input: EvaluationInPlace): Promise<Evaluated>;
 }
 
 export interface ProvisionSandbox {
@@ -216,5 +215,5 @@ export interface ReaperActivities {
 
 /** Activities that any host may run, because their sandbox is a fresh one. */
 export interface EvaluationActivities {
-  evaluate(input: EvaluationRequest): Promise<Verdict>;
+  evaluate(input: EvaluationRequest): Promise<Evaluated>;
 }

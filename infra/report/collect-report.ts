@@ -38,7 +38,7 @@ export interface ReportSources {
   readonly pricing: Pick<Costs, 'sampler' | 'prices'>;
   /** Names the tokens of the model, or null when the names are unknown. */
   readonly nameOf: TokenName | null;
-  /** Returns the result of a rollout, or null when the server no longer has it. */
+  /** Returns the result of a rollout by its record, or null if that is gone. */
   findRollout(workflowId: string): Promise<RolloutResult | null>;
 }
 

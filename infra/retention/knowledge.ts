@@ -12,8 +12,8 @@ export interface Knowledge {
   openKeys(): Promise<ReadonlySet<string>>;
   /** The policy versions that open sweeps evaluate, or that a schedule names. */
   pinnedVersions(): Promise<ReadonlySet<number>>;
-  /** The run ids in the plans of open regrades: the rollouts that they grade, or have graded. */
-  plannedRuns(objects: Objects): Promise<ReadonlySet<string>>;
+  /** The keys of the records in the plans of open regrades: of the rollouts that they grade, or have graded. */
+  plannedRecords(objects: Objects): Promise<ReadonlySet<string>>;
   /** The inputs of all schedules, as JSON. */
   scheduleInputs(): Promise<readonly string[]>;
   /** The inputs of the runs, sweeps and regrades that are open, as JSON. */
@@ -61,12 +61,13 @@ export function createKnowledge(connect: () => Promise<Client>): Knowledge {
       for (const execution of await open()) inputs.push(await inputOf(await client(), execution));
       return inputs;
     }),
-    async plannedRuns(objects) {
+    async plannedRecords(objects) {
       const planned = new Set<string>();
       for (const open of await openKeys()) {
         for await (const { key } of objects.list(`runs/${open}`)) {
           if (!/\/plan-\d+\.json$/.test(key)) continue;
-          for (const [, id] of (await textOf({ objects }, key)).matchAll(/"runId":"([^"]+)"/g)) planned.add(String(id));
+          for (const [, id] of (await textOf({ objects }, key)).matchAll(/"record":"([^"]+)"/g))
+            planned.add(String(id));
         }
       }
       return planned;

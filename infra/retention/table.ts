@@ -9,6 +9,7 @@ import { journals } from './categories/journals.ts';
 import { logs } from './categories/logs.ts';
 import { outcomes, recordedOutcomes } from './categories/outcomes.ts';
 import { packs, quarantine, records, trainerJournals } from './categories/records.ts';
+import { rollouts } from './categories/rollouts.ts';
 import type { Category } from './category.ts';
 import { filesOf, openWorkflows, type Root, schedules } from './references/roots.ts';
 
@@ -42,6 +43,7 @@ export const categories: readonly Category[] = [
   quarantine,
   outcomes,
   records,
+  rollouts,
   trainerJournals,
   database,
   blobsOf(roots),

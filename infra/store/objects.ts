@@ -61,7 +61,16 @@ export interface ListedObject extends ObjectFacts {
 }
 
 /** The folders of what the processes of a stack share, except the passing notes of hosts. */
-export const sharedFolders = ['store', 'runs', 'verdicts', 'quarantine', 'packs', 'trainer', 'outcomes'] as const;
+export const sharedFolders = [
+  'store',
+  'runs',
+  'rollouts',
+  'verdicts',
+  'quarantine',
+  'packs',
+  'trainer',
+  'outcomes',
+] as const;
 
 /** Returns the key, which must be safe as a path below a directory. */
 export function checkedKey(key: string): string {

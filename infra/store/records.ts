@@ -6,6 +6,8 @@ import { untilWritten } from './until-written.ts';
 export interface Records {
   /** Writes a record, replacing one of the same name as a whole. */
   write(runKey: string, name: string, value: unknown): Promise<void>;
+  /** Writes a record unless it exists. Returns what it holds now, which another writer may have written. */
+  writeOnce(runKey: string, name: string, value: unknown): Promise<unknown>;
   /**
    * Replaces a record by what `change` makes of it; null stands for a record that does not exist. It is called again if another
    * process has written the record meanwhile. The record stays as it is if `change` returns undefined.
@@ -47,6 +49,14 @@ export function createRecords(objects: Objects, folder?: string): Records {
       if ((await objects.replace(keyOf(runKey, name), encode(value), null)) !== null) return;
       const text = JSON.stringify(value);
       await update(runKey, name, (before) => (JSON.stringify(before) === text ? undefined : value));
+    },
+    async writeOnce(runKey, name, value) {
+      const key = keyOf(runKey, name);
+      return untilWritten(`${objects.location}/${key}`, async () => {
+        if ((await objects.replace(key, encode(value), null)) !== null) return value;
+        // A record that was removed meanwhile is written again.
+        return (await find(runKey, name)) ?? undefined;
+      });
     },
     update,
     find,

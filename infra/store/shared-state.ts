@@ -4,6 +4,7 @@ import { createHosts, type Hosts } from './hosts.ts';
 import { createLaneRecords, type LaneRecords } from './lane-records.ts';
 import type { Objects } from './objects.ts';
 import { createRecords, type Records } from './records.ts';
+import { createRolloutRecords, type RolloutRecords } from './rollout-records.ts';
 import type { S3Place } from './s3/place.ts';
 import { createStore, type Store } from './store.ts';
 
@@ -13,6 +14,8 @@ export interface SharedState {
   readonly blobs: Store;
   /** Records of runs, sweeps and regrades. */
   readonly runs: Records;
+  /** Records of rollouts that have ended. */
+  readonly rollouts: RolloutRecords;
   readonly verdicts: Records;
   /** Records that belong to no run: quarantined tasks and packed task sets. */
   readonly common: Records;
@@ -44,6 +47,7 @@ export async function openSharedState(place: StorePlace): Promise<SharedState> {
     objects,
     blobs: createStore(objects),
     runs: createRecords(objects, 'runs'),
+    rollouts: createRolloutRecords(objects),
     verdicts: createRecords(objects, 'verdicts'),
     common: createRecords(objects),
     hosts: createHosts(objects),

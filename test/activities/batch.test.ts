@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it } from 'node:test';
-import { asBatch, gather } from '../../activities/control/batch.ts';
+import { asBatch, gather, pinnedBatch } from '../../activities/control/batch.ts';
 import { normalise } from '../../workflows/algorithms/normalise.ts';
 import type { Batch } from '../../workflows/contracts/batch.ts';
 import type { GroupReport, RolloutReport } from '../../workflows/contracts/group.ts';
@@ -57,6 +57,31 @@ it('leaves an aborted rollout out of the baseline, though it has a trace', async
     const batch = asBatch(await store.getJson(gathered.batch.digest));
     assert.equal(batch.segments.length, 2);
     assert.deepEqual(normalise(batch, settings).advantages, [0.5, -0.5]);
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+});
+
+it('pins the batch of a step, so that one that is made again has it whatever has become of its groups', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'temper-batch-'));
+  try {
+    const store = createFileStore(join(directory, 'store'));
+    const records = createRecords(join(directory, 'runs'));
+    const trace = summaryOf(await store.putJson(traceOf(tokens)));
+    const rewarded = (rewards: readonly number[]) =>
+      groupOf(
+        7,
+        rewards.map((reward, index) => reportOf({ outcome: 'scored', reward, rollout: `rollout-${index}`, trace })),
+      );
+    await records.write('run', 'group-7', rewarded([1, 0]));
+    await records.write('run', 'group-8', rewarded([0, 1]));
+    const input = { runKey: 'run', step: 1, groups: [7], training: training.parse({}) };
+    const first = await pinnedBatch({ store, records }, input);
+    await records.write('run', 'group-7', rewarded([0.5, 1]));
+    assert.deepEqual(await pinnedBatch({ store, records }, input), first);
+    assert.notDeepEqual(await gather({ store, records }, input), first);
+    const other = await pinnedBatch({ store, records }, { ...input, groups: [8] });
+    assert.deepEqual(other.trainedGroups, [8]);
   } finally {
     await rm(directory, { recursive: true });
   }

@@ -1,62 +1,62 @@
 import assert from 'node:assert/strict';
+import { mkdtemp, rm, utimes } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { it } from 'node:test';
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
-import { listFinished } from '../../activities/control/regrades/list-finished.ts';
-import { regradeInput } from '../../workflows/contracts/regrade.ts';
+import { listFinished, requireFinished } from '../../activities/control/regrades/list-finished.ts';
+import { resultWithout } from '../../workflows/algorithms/rollout-end.ts';
+import { rolloutId, sweepRolloutId } from '../../workflows/contracts/ids.ts';
+import type { RolloutRecord } from '../../workflows/contracts/rollout-record.ts';
+import { createFileRollouts } from '../helpers/store/file-store.ts';
 
-const status = (name: string) => ({ name });
-const stateOf = (ids: readonly string[], state: string) => Object.fromEntries(ids.map((id) => [id, state]));
-
-it('a regrade of a run has the rollouts that have just ended, which the list still takes for running', async () => {
-  const waiting = Array.from({ length: 120 }, (_, number) => `waiting-${number}`);
-  const listed = {
-    ended: 'COMPLETED',
-    late: 'RUNNING',
-    gone: 'RUNNING',
-    ...stateOf(waiting, 'RUNNING'),
-    last: 'RUNNING',
-  };
-  const known = new Map(Object.entries({ late: 'COMPLETED', ...stateOf(waiting, 'RUNNING'), last: 'COMPLETED' }));
-  const workflow = {
-    async *list() {
-      for (const [workflowId, name] of Object.entries(listed)) {
-        yield { workflowId, runId: `${workflowId}-1`, status: status(name) };
-      }
-    },
-    getHandle: (id: string, runId: string) => ({
-      async describe() {
-        const name = known.get(id);
-        if (name === undefined) throw new WorkflowNotFoundError('not found', id, runId);
-        return { status: status(name) };
-      },
-    }),
-  };
-  const found: string[] = [];
-  for await (const { workflowId } of listFinished(
-    { workflow } as unknown as Client,
-    regradeInput.parse({ run: 'run' }),
-  )) {
-    found.push(workflowId);
-  }
-  assert.deepEqual(found, ['ended', 'late', 'last']);
+const recordOf = (workflowId: string): RolloutRecord => ({
+  format: 1,
+  writer: 'reader',
+  result: resultWithout({ rollout: 'a-key', workflowId, task: 'task', agent: 'mini' }, 'gone'),
 });
 
-it('a regrade of rollouts by name looks all of them up at the same time, and keeps their order', async () => {
-  const names = Array.from({ length: 50 }, (_, number) => `rollout-${number}`);
-  const all = Promise.withResolvers<void>();
-  let asked = 0;
-  const workflow = {
-    getHandle: (workflowId: string) => ({
-      async describe() {
-        asked += 1;
-        if (asked === names.length) all.resolve();
-        await all.promise;
-        return { type: 'rollout', workflowId, runId: `${workflowId}-1`, status: status('COMPLETED') };
-      },
-    }),
-  };
-  const input = regradeInput.parse({ rollouts: names });
-  const found: string[] = [];
-  for await (const { workflowId } of listFinished({ workflow } as unknown as Client, input)) found.push(workflowId);
-  assert.deepEqual(found, names);
+/** A server that knows no workflow but those that run. */
+const knowing = (running: readonly string[]): Pick<Client, 'workflow'> =>
+  ({
+    workflow: {
+      getHandle: (workflowId: string) => ({
+        async describe() {
+          if (!running.includes(workflowId)) throw new WorkflowNotFoundError('not found', workflowId, undefined);
+          return { type: 'rollout', status: { name: 'RUNNING' } };
+        },
+      }),
+    },
+  }) as unknown as Pick<Client, 'workflow'>;
+
+it('a regrade finds the rollouts that it names by their records alone, the newest first, and refuses others', async () => {
+  const home = await mkdtemp(join(tmpdir(), 'temper-finished-'));
+  try {
+    const rollouts = createFileRollouts(home);
+    const sources = { client: knowing(['running']), rollouts };
+    const ofSweep = [0, 1].map((task) => sweepRolloutId('a sweep', '334fbb79801c', { task, attempt: 0, retry: 0 }));
+    const ofRun = rolloutId('run/334fbb79801c/group-7', 0);
+    for (const workflowId of [...ofSweep, ofRun, 'by hand']) await rollouts.write(recordOf(workflowId));
+    const listed = async (input: Parameters<typeof listFinished>[1]): Promise<readonly string[]> => {
+      const found: string[] = [];
+      for await (const { record } of listFinished(sources, input)) {
+        found.push((await rollouts.read(record))?.result.workflowId ?? '');
+      }
+      return found;
+    };
+    for await (const { key } of rollouts.list('a sweep'))
+      if (key.includes('rollout-1')) await utimes(join(home, key), 0, 0);
+    assert.deepEqual(await listed({ run: 'a sweep' }), ofSweep);
+    assert.deepEqual(await listed({ run: 'run' }), [ofRun]);
+    assert.deepEqual(await listed({ rollouts: ['by hand', ofRun] }), ['by hand', ofRun]);
+    assert.equal((await listed({})).length, 4);
+    await assert.rejects(
+      requireFinished(sources, { run: 'other' }),
+      /expected a run with rollouts that have ended, got other/,
+    );
+    await assert.rejects(requireFinished(sources, { rollouts: ['running'] }), /got running, which is running/);
+    await assert.rejects(requireFinished(sources, { rollouts: ['gone'] }), /got gone, which has no record/);
+  } finally {
+    await rm(home, { recursive: true, force: true });
+  }
 });

@@ -1,26 +1,24 @@
 /**
  * Measures a regrade of many finished rollouts: `node test/scale/regrade.ts [cached rollouts] [uncached rollouts]`.
  *
- * A few rollouts are real; the others end at once with copies of their results, under their own ids. Nearly all diffs
- * have therefore been evaluated before. With cached verdicts the script measures listing, reading, tally, history and
- * report; without them, on fewer rollouts, it measures the evaluations.
+ * A few rollouts are real; the others are copies of their records, under their own ids. Nearly all diffs have therefore
+ * been evaluated before. With cached verdicts the script measures listing, reading, tally, history and report; without
+ * them, on fewer rollouts, it measures the evaluations.
  */
 import assert from 'node:assert/strict';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { NativeConnection, Worker } from '@temporalio/worker';
-import { bundleCode } from '../../infra/temporal/bundle.ts';
+import { sweepRolloutId } from '../../workflows/contracts/ids.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RegradeRequest, RegradeResult } from '../../workflows/contracts/regrade.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
-import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
 import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
+import { createFileRollouts } from '../helpers/store/file-store.ts';
 import { writeHarborTask } from '../helpers/tasks/harbor-task.ts';
 import type { OwnTestServer, TestServer } from '../helpers/temporal/temporal.ts';
 import { residentMb, watchMemory } from './memory.ts';
 
 const [count = 10_000, uncached = 200] = process.argv.slice(2).map(Number);
-const sealedQueue = 'sealed-rollouts';
 const seconds = (since: number): string => ((performance.now() - since) / 1000).toFixed(1);
 const say = (text: string): void => console.log(text);
 
@@ -32,8 +30,7 @@ const real = await realRollouts(rollouts);
 const startedAt = performance.now();
 await replicate('many', count);
 await replicate('some', uncached);
-say(`${count + uncached} finished rollouts in ${seconds(startedAt)} s, copies of ${real.length} real ones`);
-await listing();
+say(`${count + uncached} records in ${seconds(startedAt)} s, copies of ${real.length} real ones`);
 await regrade('uncached', { run: 'some' }, uncached);
 await regrade('cached', { run: 'many', reuseVerdicts: true, concurrency: 32 }, count);
 
@@ -54,41 +51,16 @@ async function realRollouts({ home, run }: Rollouts): Promise<readonly { task: s
 }
 
 async function replicate(run: string, copies: number): Promise<void> {
-  const { client, server } = rollouts;
-  const connection = await NativeConnection.connect({ address: server.address });
-  const code = await bundleCode(join(import.meta.dirname, 'sealed-rollout.ts'));
-  const worker = await Worker.create({
-    connection,
-    namespace: server.namespace,
-    taskQueue: sealedQueue,
-    workflowBundle: { code },
-  });
+  const records = createFileRollouts(rollouts.home);
   const lane = async (from: number): Promise<void> => {
-    for (let at = from; at < copies; at += 32) {
-      const { task, result } = real[at % real.length] ?? assert.fail();
-      const workflowId = `${run}/rollout-${at}`;
-      const args = [{ task, agent: result.agent, sandbox: 'local', sealed: { ...result, workflowId } }];
-      await client.workflow.execute('rollout', {
-        taskQueue: sealedQueue,
-        workflowId,
-        args,
-        typedSearchAttributes: [{ key: searchAttributes.run, value: run }],
-      });
+    for (let task = from; task < copies; task += 32) {
+      const { result } = real[task % real.length] ?? assert.fail();
+      const record = (await records.find(result)) ?? assert.fail();
+      const workflowId = sweepRolloutId(run, '0123456789ab', { task, attempt: 0, retry: 0 });
+      await records.write({ ...record, result: { ...result, workflowId } });
     }
   };
-  await worker.runUntil(Promise.all(Array.from({ length: 32 }, (_, from) => lane(from))));
-  await connection.close();
-  // The visibility store lags behind.
-  const query = `${searchAttributes.run.name}="${run}" AND ExecutionStatus="Completed"`;
-  while ((await client.workflow.count(query)).count < copies) await new Promise((wait) => setTimeout(wait, 200));
-}
-
-async function listing(): Promise<void> {
-  const at = performance.now();
-  let found = 0;
-  const query = `WorkflowType="rollout" AND ExecutionStatus="Completed" AND ${searchAttributes.run.name}="many"`;
-  for await (const { workflowId } of rollouts.client.workflow.list({ query })) found += workflowId === '' ? 0 : 1;
-  say(`listing of ${found} rollouts: ${seconds(at)} s`);
+  await Promise.all(Array.from({ length: 32 }, (_, from) => lane(from)));
 }
 
 async function regrade(workflowId: string, request: RegradeRequest, expected: number): Promise<void> {

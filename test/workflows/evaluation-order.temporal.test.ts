@@ -4,7 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, it } from 'node:test';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
+import type { RunStatus } from '../../workflows/contracts/run.ts';
 import { bundleChanged, withoutHeartbeats } from '../helpers/temporal/changed-workflows.ts';
+import { evaluationSeconds } from '../helpers/temporal/script.ts';
 import { type ScriptedWorkers, startScriptedWorkers } from '../helpers/temporal/scripted-activities.ts';
 import { startTestServer, type TestServer } from '../helpers/temporal/temporal.ts';
 import { until } from '../helpers/until.ts';
@@ -71,7 +73,7 @@ it('gives a free place for an evaluation to runs before sweeps, and to runs by t
     await start('trainingRun', 'three', train(3), rollouts),
   ];
   allWait.resolve();
-  await Promise.all(open.map((one) => one.result()));
+  const [, run]: readonly RunStatus[] = await Promise.all(open.map((one) => one.result()));
 
   assert.equal(began.length, attempts + 2 * rollouts);
   const order = began.join(' ');
@@ -79,5 +81,6 @@ it('gives a free place for an evaluation to runs before sweeps, and to runs by t
   // For as long as both runs have evaluations that wait. A task that the server had already read may come out of turn.
   const both = began.slice(1, 1 + rollouts);
   const ofThree = both.filter((one) => one === 'three').length;
+  assert.equal(run?.cost?.rollouts.scored?.evaluationSeconds, rollouts * evaluationSeconds, 'no wait is billed');
   assert.ok(Math.abs(ofThree - (rollouts * 3) / 4) <= 1, `${ofThree} of ${rollouts}: ${order}`);
 });

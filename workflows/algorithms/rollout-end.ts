@@ -16,7 +16,7 @@ export function toRolloutReport(result: RolloutResult): RolloutReport {
     failure,
     stageSeconds,
     trace: trace && withoutCounts(trace),
-    cost,
+    ...(cost !== undefined && { cost }),
     ...tricksOfRollout(result),
   };
 }
@@ -37,3 +37,32 @@ export function endOfStatus(status: string): EndWithoutResult {
   if (status === 'TERMINATED') return 'terminated';
   return status === 'NOT_FOUND' ? 'gone' : 'failed';
 }
+
+/** A rollout that ended without a result of its own, as far as it is known to others. */
+export type RolloutWithoutResult = Pick<RolloutResult, 'rollout' | 'workflowId' | 'task' | 'agent'>;
+
+/** Makes the result of a rollout that ended without one; its cost is unknown. `why` is the message of a failure, if it is known. */
+export function resultWithout(known: RolloutWithoutResult, end: EndWithoutResult, why?: string): RolloutResult {
+  const message = why ?? messages[end];
+  return {
+    ...known,
+    outcome: outcomeWithoutResult(end),
+    reward: null,
+    stop: null,
+    failure: message === null ? null : { type: 'Internal', message },
+    trace: null,
+    diff: null,
+    verdict: null,
+    agentLog: null,
+    bundle: null,
+    epochs: 1,
+    stageSeconds: {},
+  };
+}
+
+const messages: Readonly<Record<EndWithoutResult, string | null>> = {
+  cancelled: null,
+  terminated: 'the workflow was terminated from outside',
+  failed: 'the workflow failed or ran out of time',
+  gone: 'the Temporal server does not know the workflow, and it left no record',
+};

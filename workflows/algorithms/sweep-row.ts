@@ -1,16 +1,7 @@
-import type { RolloutResult, Stage } from '../contracts/rollout.ts';
+import type { RolloutResult } from '../contracts/rollout.ts';
 import type { SweepRow } from '../contracts/sweep.ts';
+import { sandboxSecondsOf, toMs } from './cost.ts';
 import { tricksOfRollout } from './flags.ts';
-
-/** The stages in which a rollout uses a sandbox: the agent's from its start to its end, then the evaluation's. */
-const sandboxStages: readonly Stage[] = [
-  'provisionSandbox',
-  'startAgent',
-  'awaitAgent',
-  'captureDiff',
-  'releaseSandbox',
-  'evaluate',
-];
 
 /**
  * The length to which a row shortens messages, since a record with many rows is a value of history; the rollout's
@@ -29,7 +20,6 @@ export function attemptOf(number: number, retry: number, tasks: number): SweepAt
 /** Turns a rollout's result into its row in the sweep. */
 export function toSweepRow(attempt: SweepAttempt, result: RolloutResult): SweepRow {
   const { workflowId, outcome, reward, stop, failure, trace, stageSeconds, cost } = result;
-  const seconds = (of: readonly Stage[]): number => of.reduce((sum, stage) => sum + (stageSeconds[stage] ?? 0), 0);
   const { minVersion = null, maxVersion = null } = trace ?? {};
   return {
     ...attempt,
@@ -44,30 +34,9 @@ export function toSweepRow(attempt: SweepAttempt, result: RolloutResult): SweepR
     turns: trace?.turns ?? 0,
     sampledTokens: trace?.sampledTokens ?? 0,
     promptTokens: trace?.promptTokens ?? 0,
-    seconds: seconds(Object.keys(stageSeconds) as Stage[]),
-    sandboxSeconds: seconds(sandboxStages),
-    cost,
+    seconds: Object.values(stageSeconds).reduce((sum, seconds) => sum + seconds, 0),
+    sandboxSeconds: cost === undefined ? 0 : toMs(sandboxSecondsOf(cost) + cost.evaluationSeconds),
+    ...(cost !== undefined && { cost }),
     ...tricksOfRollout(result),
-  };
-}
-
-/** Creates the row of a rollout that ended without a result of its own. */
-export function rowWithoutResult(
-  attempt: SweepAttempt,
-  end: Pick<SweepRow, 'taskId' | 'workflowId' | 'outcome' | 'cost'> & { readonly message: string | null },
-): SweepRow {
-  const { message, ...known } = end;
-  return {
-    ...attempt,
-    ...known,
-    reward: null,
-    stop: null,
-    failure: message === null ? null : { type: 'Internal', message: message.slice(0, messageLength) },
-    versions: null,
-    turns: 0,
-    sampledTokens: 0,
-    promptTokens: 0,
-    seconds: 0,
-    sandboxSeconds: 0,
   };
 }

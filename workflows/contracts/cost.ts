@@ -18,21 +18,10 @@ export type SandboxProvider = SandboxKind | 'unknown';
 export interface RolloutCost extends ModelUse {
   /** The seconds from the begin of provisioning until the sandbox is released, waits included, by provider. */
   readonly sandboxSeconds: Readonly<Partial<Record<SandboxProvider, number>>>;
-  /** The duration of the stage `evaluate`. */
+  /** The seconds that its evaluations ran, by their own account. Waits in a queue and attempts that failed are not counted. */
   readonly evaluationSeconds: number;
   /** Set if a session was lost with its host or its gateway, so that the tokens are a lower bound. */
   readonly incomplete?: true;
-}
-
-const rolloutCost = modelUse.extend({
-  sandboxSeconds: z.record(z.string(), z.number()),
-  evaluationSeconds: z.number(),
-  incomplete: z.literal(true).optional(),
-});
-
-/** Reads the cost in the memo of a rollout that was cancelled; undefined if it has none. */
-export function readCost(memo: Readonly<Record<string, unknown>> | undefined): RolloutCost | undefined {
-  return rolloutCost.safeParse(memo?.cost).data as RolloutCost | undefined;
 }
 
 /** The cost of several rollouts. */

@@ -4,6 +4,12 @@ import type { RolloutEpoch } from './ids.ts';
 import type { SandboxChoice, SandboxKind } from './sandbox-kinds.ts';
 import type { Snapshot } from './snapshot.ts';
 import type { Task } from './task.ts';
+import type { Verdict } from './verdict.ts';
+
+/** A verdict, with the seconds that the activity ran which gave it: waits in queues are no part of them. */
+export interface Evaluated extends Verdict {
+  readonly seconds: number;
+}
 
 /** The evaluation of an agent's work in its own sandbox, as a workflow asks the sandbox's host for it. */
 export interface EvaluationInPlace extends Omit<EvaluationRequest, 'reuseVerdict' | 'snapshot'> {

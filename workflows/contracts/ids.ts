@@ -52,3 +52,24 @@ export const isWindowOf = (workflowId: string, sweep: string, sweepKey: string):
 /** Whether a workflow belongs to another run or sweep of the same name. */
 export const belongsToNamesake = (workflowId: string, run: string, runKey: string): boolean =>
   workflowId.startsWith(`${run}/`) && !workflowId.startsWith(`${run}/${shortKey(runKey)}/`);
+
+/**
+ * The place of a rollout, as its workflow id says: a member of a run's group, an attempt of a sweep, or one by hand, whose id
+ * may be used again. `owner` is the workflow id of the run, the sweep, or the rollout by hand.
+ */
+export type RolloutPlace = { readonly owner: string } & (
+  | { readonly kind: 'run'; readonly key: string; readonly group: number; readonly name: string }
+  | { readonly kind: 'sweep'; readonly key: string; readonly task: number; readonly name: string }
+  | { readonly kind: 'by-hand' }
+);
+
+/** Reads a rollout's place from its workflow id, the reverse of `rolloutId` and `sweepRolloutId`. `key` is the short one. */
+export function placeOfRollout(workflowId: string): RolloutPlace {
+  const [, owner, key, group, ofRun, ofSweep, task] =
+    /^(.+)\/([0-9A-Za-z_-]{1,12})\/(?:group-(\d+)\/(rollout-\d+)|(rollout-(\d+)-\d+(?:-retry-\d+)?))$/.exec(
+      workflowId,
+    ) ?? [];
+  if (owner === undefined || key === undefined) return { kind: 'by-hand', owner: workflowId };
+  if (ofRun !== undefined) return { kind: 'run', owner, key, group: Number(group), name: ofRun };
+  return { kind: 'sweep', owner, key, task: Number(task), name: ofSweep ?? '' };
+}

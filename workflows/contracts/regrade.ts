@@ -85,6 +85,8 @@ export interface Regraded {
 export interface RegradeRow {
   /** The workflow id of the rollout. */
   readonly rollout: string;
+  /** The key of the rollout, by which its record is found. */
+  readonly rolloutKey: string;
   readonly task: string;
   readonly state: RegradeState;
   /** The old reward; null when there was none. */
@@ -112,7 +114,7 @@ export interface FlakyTask {
 /** A rollout that has ended, with the inputs of its evaluation. */
 export type FinishedRollout = Pick<
   RegradeRow,
-  'rollout' | 'task' | 'before' | 'kindBefore' | 'graderBefore' | 'bundles'
+  'rollout' | 'rolloutKey' | 'task' | 'before' | 'kindBefore' | 'graderBefore' | 'bundles'
 > &
   ({ readonly leftOut: string } | { readonly leftOut: null; readonly evaluation: FinishedEvaluation });
 

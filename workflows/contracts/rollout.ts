@@ -271,5 +271,6 @@ export interface RolloutResult {
   /** Remarks on its course for people, such as on lost hosts; absent if there are none. */
   readonly notes?: readonly string[];
   readonly stageSeconds: Readonly<Partial<Record<Stage, number>>>;
-  readonly cost: RolloutCost;
+  /** Absent if it is unknown, since the rollout was terminated. */
+  readonly cost?: RolloutCost;
 }

@@ -106,7 +106,7 @@ export interface SweepRow {
   readonly promptTokens: number;
   /** The duration of all stages. */
   readonly seconds: number;
-  /** The duration of the stages that use a sandbox. */
+  /** The time in sandboxes: the agent's, and those of the evaluations. 0 if the cost is unknown. */
   readonly sandboxSeconds: number;
   /** Absent if it is unknown, where a rollout has no result. */
   readonly cost?: RolloutCost;

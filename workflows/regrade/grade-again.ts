@@ -45,9 +45,8 @@ export async function gradeAgain(
       // The id is unique among the evaluations of this regrade. The rollout's own key would not do: it is over, and the reaper would
       // remove the sandbox.
       const epoch = number * input.repeat + round;
-      const beganMs = Date.now();
-      const evaluated = gradeWork(found.evaluation, { rollout: regradeKey, epoch }, input.reuseVerdicts);
-      const regraded = await evaluated.finally(() => spent((Date.now() - beganMs) / 1000));
+      const { reuseVerdicts } = input;
+      const regraded = await gradeWork(found.evaluation, { rollout: regradeKey, epoch }, { reuseVerdicts, spent });
       if ('leftOut' in regraded) return rowOf(found, evaluations, { state: 'left-out', why: regraded.leftOut });
       evaluations.push(regraded);
     }
@@ -64,14 +63,20 @@ export async function gradeAgain(
   });
 }
 
+interface EvaluationOptions {
+  readonly reuseVerdicts: boolean;
+  /** Receives the seconds that an evaluation ran. */
+  spent(seconds: number): void;
+}
+
 /** Grades the work of a rollout, or that at each step of its task. */
 async function gradeWork(
   evaluation: FinishedEvaluation,
   epoch: RolloutEpoch,
-  reuseVerdicts: boolean,
+  options: EvaluationOptions,
 ): Promise<Regraded | { readonly leftOut: string }> {
   const evaluateOnce = (work: FinishedStep, task: Task) =>
-    evaluateWork({ ...evaluation, ...work, task }, epoch, reuseVerdicts);
+    evaluateWork({ ...evaluation, ...work, task }, epoch, options);
   const { task, steps, diff, snapshot } = evaluation;
   if (steps !== undefined) return gradeSteps(task, steps, evaluateOnce);
   return (await evaluateOnce({ diff, ...(snapshot !== undefined && { snapshot }) }, task)).regraded;
@@ -80,12 +85,12 @@ async function gradeWork(
 async function evaluateWork(
   { task, sandbox, diff, answer, snapshot, evaluationTimeoutSec, rewardPolicy }: FinishedEvaluation,
   epoch: RolloutEpoch,
-  reuseVerdicts: boolean,
+  { reuseVerdicts, spent }: EvaluationOptions,
 ): Promise<EvaluatedWork> {
   const { workflowId: run } = workflowInfo();
   const { evaluationMs: timeoutMs } = timeLimitsOf({ evaluationTimeoutSec: evaluationTimeoutSec ?? undefined }, task);
   const { evaluate } = evaluation(timeoutMs, { priorityKey: sweepPriority });
-  const verdict = await whereOffered(() =>
+  const { seconds, ...verdict } = await whereOffered(() =>
     evaluate({
       epoch,
       run,
@@ -98,6 +103,7 @@ async function evaluateWork(
       ...(reuseVerdicts && { reuseVerdict: true }),
     }),
   );
+  spent(seconds);
   const { kind, log, cached, value, scores } = verdict;
   const reward = await computeReward(verdict, rewardPolicy);
   return {
@@ -114,7 +120,7 @@ function stateOf(before: number | null, evaluations: readonly Regraded[]): 'same
 }
 
 function rowOf(
-  { rollout, task, before, kindBefore, graderBefore, bundles }: FinishedRollout,
+  { rollout, rolloutKey, task, before, kindBefore, graderBefore, bundles }: FinishedRollout,
   evaluations: readonly Regraded[],
   end: Pick<RegradeRow, 'state' | 'flaky'> & { readonly why?: string; readonly failure?: FailureRecord },
 ): RegradeRow {
@@ -122,6 +128,7 @@ function rowOf(
   const known = state === 'same' || state === 'changed';
   return {
     rollout,
+    rolloutKey,
     task,
     state,
     before,

@@ -52,7 +52,7 @@ export async function produce(context: EpochContext): Promise<Produced> {
     const produced = { ...work, end, trace, ...answer, limitsCreations };
     if (!inPlace) return produced;
     const timeoutMs = context.limits.evaluationMs;
-    const graded = await gradeInPlace(host, { input, task, epoch, kind, diff: work.diff, ...answer, timeoutMs });
+    const graded = await gradeInPlace(host, { input, task, epoch, kind, diff: work.diff, ...answer, timeoutMs }, meter);
     return { ...produced, graded };
   } finally {
     await sandbox.release();

@@ -8,11 +8,11 @@ import { untilAllowed } from './until-allowed.ts';
 
 /** Evaluates the work of an agent in a fresh sandbox. */
 export async function evaluateFresh(
-  { input, resolved, limits, epoch, progress }: EpochContext,
+  { input, resolved, limits, epoch, progress, meter }: EpochContext,
   { diff, answer, snapshot, limitsCreations }: Omit<Produced, 'end' | 'trace'>,
 ): Promise<Verdict> {
   const { sandbox, reuseVerdicts } = input;
-  return progress.stage('evaluate', async () => {
+  const { seconds, ...verdict } = await progress.stage('evaluate', async () => {
     if (limitsCreations) await untilAllowed();
     return whereOffered(() =>
       evaluation(limits.evaluationMs).evaluate({
@@ -28,6 +28,8 @@ export async function evaluateFresh(
       }),
     );
   });
+  meter.evaluation(seconds);
+  return verdict;
 }
 
 /** Evaluates the work of an agent, unless it is graded already, and computes its reward. */

@@ -7,13 +7,16 @@ export interface CostMeter {
   session(use: ModelUse | null): void;
   /** Counts a sandbox from the time of its provisioning until now. */
   sandbox(provider: SandboxProvider, sinceMs: number): void;
-  read(evaluationSeconds: number): RolloutCost;
+  /** Counts the time that an evaluation ran. */
+  evaluation(seconds: number): void;
+  read(): RolloutCost;
 }
 
 export function createCostMeter(): CostMeter {
   const use = { promptTokens: 0, sampledTokens: 0, engineSeconds: 0 };
   const sandboxSeconds: Partial<Record<SandboxProvider, number>> = {};
   let incomplete = false;
+  let evaluationSeconds = 0;
   return {
     session(of) {
       incomplete ||= of === null;
@@ -24,10 +27,13 @@ export function createCostMeter(): CostMeter {
     sandbox(provider, sinceMs) {
       sandboxSeconds[provider] = toMs((sandboxSeconds[provider] ?? 0) + (Date.now() - sinceMs) / 1000);
     },
-    read: (evaluationSeconds) => ({
+    evaluation(seconds) {
+      evaluationSeconds = toMs(evaluationSeconds + seconds);
+    },
+    read: () => ({
       ...use,
       sandboxSeconds,
-      evaluationSeconds: toMs(evaluationSeconds),
+      evaluationSeconds,
       ...(incomplete && { incomplete }),
     }),
   };

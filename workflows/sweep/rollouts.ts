@@ -2,16 +2,13 @@ import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
 import {
   CancellationScope,
   CancelledFailure,
-  ChildWorkflowFailure,
   isCancellation,
   log,
   ParentClosePolicy,
   startChild,
-  TerminatedFailure,
 } from '@temporalio/workflow';
-import { control } from '../activities.ts';
-import { outcomeWithoutResult } from '../algorithms/rollout-end.ts';
-import { attemptOf, rowWithoutResult, type SweepAttempt, toSweepRow } from '../algorithms/sweep-row.ts';
+import { control, inWorkflowTask } from '../activities.ts';
+import { attemptOf, type SweepAttempt, toSweepRow } from '../algorithms/sweep-row.ts';
 import { rootMessage } from '../contracts/error-message.ts';
 import { sweepRolloutId } from '../contracts/ids.ts';
 import type { PolicyRef } from '../contracts/policy.ts';
@@ -21,7 +18,6 @@ import { sharedPriority } from '../contracts/share.ts';
 import type { SweepInput, SweepRow } from '../contracts/sweep.ts';
 import type { rollout } from '../rollout.ts';
 import { cancelByName, cancelUntilEnded } from '../shared/cancel-again.ts';
-import { costOfCancelled } from '../shared/cancelled-cost.ts';
 import type { NumberedAttempt, SweepTally } from './tally.ts';
 
 /** The number of addresses that fit into one value of history, whatever their length. */
@@ -49,6 +45,7 @@ export function createSweepRollouts(
   tally: SweepTally,
 ): SweepRollouts {
   const addressOf = createAddresses(tally);
+  const { settleWithoutResult, collectAdopted } = createSettling({ sweep, sweepKey }, tally);
   const idOf = (attempt: SweepAttempt): string => sweepRolloutId(sweep, sweepKey, attempt);
   const idsOf = (numbers: Iterable<number>): string[] =>
     Array.from(numbers, (number) => idOf(attemptOf(number, tally.inFlight.get(number) ?? 0, tally.tasks)));
@@ -68,28 +65,8 @@ export function createSweepRollouts(
     if (handle === null) return tally.adopt(number);
     void handle.result().then(
       (result) => tally.settle(number, toSweepRow(attempt, result)),
-      async (error: unknown) => {
-        const cost = isCancellation(error) ? await costOfCancelled(workflowId) : {};
-        const end = { taskId: address, workflowId, ...endOf(error), ...cost };
-        tally.settle(number, rowWithoutResult(attempt, end));
-      },
+      () => settleWithoutResult([number, retry]),
     );
-  }
-
-  async function collectAdopted(): Promise<void> {
-    for (let more = tally.adopted.size > 0; more; ) {
-      const rollouts = [...tally.adopted].map((number) => [number, tally.inFlight.get(number) ?? 0] as const);
-      const asked = { sweep, sweepKey, tasks: tally.tasks, list: tally.plan.list.digest, rollouts };
-      const ended = await control.endedRollouts(asked).catch((error) => {
-        if (isCancellation(error)) throw error;
-        log.warn('the rollouts in flight could not be checked; the sweep tries again later', {
-          error: rootMessage(error),
-        });
-        return { rows: [], more: false };
-      });
-      for (const row of ended.rows) tally.settle(row.attempt * tally.tasks + row.task, row);
-      more = ended.more;
-    }
   }
 
   return {
@@ -111,6 +88,48 @@ export function createSweepRollouts(
       await cancelUntilEnded(() => idsOf(tally.inFlight.keys()), { isDue: () => false, look });
     },
   };
+}
+
+/** Creates what reads the ends of rollouts that do not report here from their records. */
+function createSettling(of: { readonly sweep: string; readonly sweepKey: string }, tally: SweepTally) {
+  const asked = (rollouts: readonly NumberedAttempt[]) => ({
+    ...of,
+    tasks: tally.tasks,
+    list: tally.plan.list.digest,
+    rollouts,
+  });
+  const settle = (rows: readonly SweepRow[]): void => {
+    for (const row of rows) tally.settle(row.attempt * tally.tasks + row.task, row);
+  };
+
+  /** Takes the row of a rollout that failed, was cancelled or was terminated from its record, which is written if it has none. */
+  async function settleWithoutResult(attempt: NumberedAttempt): Promise<void> {
+    try {
+      const ask = () => inWorkflowTask.endedRollouts(asked([attempt]));
+      settle((await CancellationScope.nonCancellable(ask)).rows);
+    } catch (error) {
+      log.warn('the record of a rollout could not be read; the sweep tries again later', { error: rootMessage(error) });
+    }
+    const [number, retry] = attempt;
+    if (tally.inFlight.get(number) === retry) tally.adopt(number);
+  }
+
+  async function collectAdopted(): Promise<void> {
+    for (let more = tally.adopted.size > 0; more; ) {
+      const rollouts = [...tally.adopted].map((number) => [number, tally.inFlight.get(number) ?? 0] as const);
+      const ended = await control.endedRollouts(asked(rollouts)).catch((error) => {
+        if (isCancellation(error)) throw error;
+        log.warn('the rollouts in flight could not be checked; the sweep tries again later', {
+          error: rootMessage(error),
+        });
+        return { rows: [], more: false };
+      });
+      settle(ended.rows);
+      more = ended.more;
+    }
+  }
+
+  return { settleWithoutResult, collectAdopted };
 }
 
 interface RolloutToStart {
@@ -173,12 +192,4 @@ function createAddresses(tally: SweepTally): (task: number) => Promise<string> {
       throw new Error(`expected the address of task ${task}, got ${addresses.length} addresses from ${from}`);
     return address;
   };
-}
-
-/** Returns the outcome of a rollout without a result: it was cancelled or terminated from outside, or failed. */
-function endOf(error: unknown): Pick<SweepRow, 'outcome'> & { readonly message: string | null } {
-  if (isCancellation(error)) return { outcome: outcomeWithoutResult('cancelled'), message: null };
-  const terminated = error instanceof ChildWorkflowFailure && error.cause instanceof TerminatedFailure;
-  if (terminated) return { outcome: outcomeWithoutResult('terminated'), message: 'terminated from outside' };
-  return { outcome: outcomeWithoutResult('failed'), message: rootMessage(error) };
 }

@@ -205,6 +205,7 @@ class Tally implements SweepTally {
 
   adopt(number: number): void {
     this.adopted.add(number);
+    this.changes += 1;
   }
 
   notStarted(attempt: NumberedAttempt): void {

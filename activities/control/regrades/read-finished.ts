@@ -1,8 +1,6 @@
-import type { Client } from '@temporalio/client';
-import { z } from 'zod';
+import type { RolloutRecords } from '../../../infra/store/rollout-records.ts';
 import { blobAddress, packedAddress } from '../../../infra/tasks/address.ts';
 import type { Tasks } from '../../../infra/tasks/tasks.ts';
-import { readStartInput } from '../../../infra/temporal/start-input.ts';
 import { withOfflineTests } from '../../../workflows/algorithms/offline-tests.ts';
 import { failureKinds, TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type {
@@ -11,36 +9,33 @@ import type {
   FinishedStep,
   FinishedSteps,
 } from '../../../workflows/contracts/regrade.ts';
-import { type RolloutResult, rolloutSettings } from '../../../workflows/contracts/rollout.ts';
+import type { RolloutResult } from '../../../workflows/contracts/rollout.ts';
 import type { Task } from '../../../workflows/contracts/task.ts';
 import type { Verdict } from '../../../workflows/contracts/verdict.ts';
 import type { FinishedRef } from './list-finished.ts';
 
-/** The fields of a rollout's input that concern its evaluation. The other fields are not checked. */
-const evaluationInput = z
-  .object(rolloutSettings.shape)
-  .pick({ sandbox: true, evaluationTimeoutSec: true, rewardPolicy: true, offlineTests: true })
-  .extend({ task: z.unknown() });
-
 export interface FinishedDependencies {
-  readonly client: Client;
+  readonly rollouts: Pick<RolloutRecords, 'read'>;
   readonly tasks: Pick<Tasks, 'resolve'>;
 }
 
 /**
- * Reads a rollout that has ended, with the inputs of its evaluation, from the result and the input of its workflow.
+ * Reads a rollout that has ended, with the inputs of its evaluation, from its record.
  * `addressNow` finds the task, by its id, that replaces the rollout's own.
  */
 export async function readFinished(
-  { client, tasks }: FinishedDependencies,
+  { rollouts, tasks }: FinishedDependencies,
   ref: FinishedRef,
   grader: string | null,
   addressNow: ((id: string) => Promise<string | null>) | null,
 ): Promise<FinishedRollout> {
-  const result = (await client.workflow.getHandle(ref.workflowId, ref.runId).result()) as RolloutResult;
+  const record = await rollouts.read(ref.record);
+  if (record === null) throw new TemperFailure('BlobMissing', `the record ${ref.record} was removed from the store`);
+  const { result, evaluation: had } = record;
   const { verdict, diff, bundle } = result;
   const known = {
-    rollout: ref.workflowId,
+    rollout: result.workflowId,
+    rolloutKey: result.rollout,
     task: result.task,
     before: result.reward,
     kindBefore: verdict?.kind ?? null,
@@ -49,9 +44,8 @@ export async function readFinished(
   const why = whyLeftOut(result, grader);
   if (why !== null) return { ...known, leftOut: why };
   if (diff === null || bundle === null) return { ...known, leftOut: 'it has no diff' };
-  const input = evaluationInput.parse(await readStartInput(client, ref));
-  const had = blobAddress(bundle.digest);
-  const now = addressNow === null ? had : await addressNow(result.task);
+  if (had === undefined) return { ...known, leftOut: 'its record lacks the settings of its evaluation' };
+  const now = addressNow === null ? blobAddress(bundle.digest) : await addressNow(result.task);
   if (now === null) return { ...known, leftOut: `the task set has no task with the id ${result.task}` };
   const task = await resolve(tasks, now);
   if (task instanceof TemperFailure) return { ...known, leftOut: `${task.type}: ${task.message}`.slice(0, 300) };
@@ -67,7 +61,7 @@ export async function readFinished(
       leftOut: 'its tests now get files of its sandbox that were not kept: only the diff was',
     };
   }
-  const { sandbox, rewardPolicy, offlineTests, evaluationTimeoutSec = null } = input;
+  const { sandbox, rewardPolicy, offlineTests, evaluationTimeoutSec = null, address } = had;
   const networked = addressNow === null ? networkedAsBefore(verdict, task) : task;
   const evaluation: FinishedEvaluation = {
     diff,
@@ -77,7 +71,7 @@ export async function readFinished(
     sandbox,
     rewardPolicy,
     evaluationTimeoutSec,
-    addresses: addressesOf(addressNow === null ? input.task : now, task, result.task),
+    addresses: addressesOf(addressNow === null ? address : now, task, result.task),
     task: { ...(offlineTests ? withOfflineTests(networked) : networked), id: result.task },
   };
   const bundles = { before: bundle.digest, after: task.bundle.digest };
@@ -121,9 +115,9 @@ export function networkedAsBefore(verdict: Pick<Verdict, 'network'> | null, { te
 const canUseSnapshot = ({ gradedIn }: Pick<Task, 'gradedIn'>): boolean => gradedIn !== undefined && gradedIn !== 'same';
 
 /** Returns the addresses of a task: as it was requested, if known, and as it may be packed, with its id and without. */
-function addressesOf(asked: unknown, { bundle }: Task, id: string): readonly string[] {
+function addressesOf(asked: string | undefined, { bundle }: Task, id: string): readonly string[] {
   const packed = [packedAddress(bundle.digest, id), blobAddress(bundle.digest)];
-  return [...new Set([...(typeof asked === 'string' ? [asked] : []), ...packed])];
+  return [...new Set([...(asked === undefined ? [] : [asked]), ...packed])];
 }
 
 /**

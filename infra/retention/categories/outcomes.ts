@@ -2,14 +2,15 @@ import type { Category, RetentionContext } from '../category.ts';
 import { linesOf } from '../object-text.ts';
 import { nameOf } from '../objects.ts';
 import { digestsIn } from '../references/history.ts';
-import { dayEndMs, runIdIn } from '../references/outcomes.ts';
+import { dayEndMs, fieldIn } from '../references/outcomes.ts';
 import type { Root } from '../references/roots.ts';
+import { neededRecords } from './rollouts.ts';
 
-/** The references of closed workflows, one object per day. */
+/** The references of rollouts and of other closed workflows, one object per day. */
 export const outcomes: Category = {
   name: 'outcomes',
   keeps:
-    'everything, and so the diffs, snapshots, traces, logs and verdicts of all rollouts; `--older-than` removes what ended before, but for the rollouts that an open regrade grades',
+    'everything, and so the diffs, snapshots, traces, logs and verdicts of all rollouts; `--older-than` removes what ended before, but for rollouts whose records are kept',
   folder: 'outcomes',
   where: () => [],
   async *entries(context) {
@@ -25,7 +26,7 @@ export const outcomes: Category = {
 /** The references of recorded outcomes, without those of the outcomes that go. */
 export const recordedOutcomes: Root = {
   name: 'outcomes',
-  owner: 'retention itself, for the results of closed workflows',
+  owner: 'retention itself, for the records of rollouts and the results of closed workflows',
   async *references(context) {
     for await (const { key } of context.objects.list('outcomes')) {
       const isGoing = isExpired(context, nameOf(key));
@@ -51,11 +52,10 @@ async function removeDay(context: RetentionContext, key: string, bytes: number):
   return (await objects.replace(key, kept, found.version)) === null ? 0 : bytes - kept.byteLength;
 }
 
-/** Returns the lines of a day whose rollouts an open regrade is to grade: its plan names their executions. */
+/** Returns the lines of a day whose rollouts an open workflow needs. */
 async function neededLines(context: RetentionContext, key: string): Promise<readonly string[]> {
-  const planned = await context.knowledge.plannedRuns(context.objects);
-  if (planned.size === 0) return [];
+  const isNeeded = await neededRecords(context);
   const needed: string[] = [];
-  for (const line of await linesOf(context, key)) if (planned.has(runIdIn(line))) needed.push(line);
+  for (const line of await linesOf(context, key)) if (isNeeded(fieldIn(line, 'record'))) needed.push(line);
   return needed;
 }

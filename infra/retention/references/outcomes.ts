@@ -1,19 +1,24 @@
 import type { Client } from '@temporalio/client';
 import pLimit from 'p-limit';
 import { z } from 'zod';
-import type { Objects } from '../../store/objects.ts';
+import type { ListedObject, Objects } from '../../store/objects.ts';
+import { createRolloutRecords, rolloutFolder } from '../../store/rollout-records.ts';
 import { untilWritten } from '../../store/until-written.ts';
+import { settleRollout } from '../../temporal/settle-rollout.ts';
 import { dayMs, hourMs, type RetentionContext } from '../category.ts';
-import { linesOf } from '../object-text.ts';
-import { digestsInHistory } from './history.ts';
+import { linesOf, textOf } from '../object-text.ts';
+import { digestsIn, digestsInHistory } from './history.ts';
 
-/** A closed workflow and the blobs that its history names. */
+/** A record of a rollout, or a closed workflow without one, and the blobs that it names. */
 export const outcome = z.object({
   workflowId: z.string(),
   runId: z.string(),
+  /** The key of the record; absent for a workflow whose history was read. */
+  record: z.string().optional(),
   closedAtMs: z.number(),
   digests: z.array(z.string()),
 });
+type Outcome = z.output<typeof outcome>;
 
 const ledger = z.object({
   /** The time up to which all ends are recorded. */
@@ -32,7 +37,7 @@ const windowMs = hourMs;
 const concurrentReads = 8;
 
 /**
- * Records what the workflows that have ended since the last pass refer to. Temporal forgets a closed workflow after its
+ * Records what the rollouts and the workflows that have ended since the last pass refer to. Temporal forgets a closed workflow after its
  * namespace's retention (a day at the dev server), and its diff, logs and verdict are to be kept for longer. May be killed at
  * any time: an end that is recorded twice does no harm.
  */
@@ -41,6 +46,7 @@ export async function recordOutcomes(context: RetentionContext): Promise<Ledger>
   const nowMs = Date.now();
   const forgottenMs = nowMs - (await retentionMs(client));
   let known = await readLedger(context.objects);
+  await recordRecords(context, (known?.untilMs ?? 0) - lagMs);
   if (known === null || known.untilMs < forgottenMs) {
     // Whatever ended in that time is unknown, and so are the references to the blobs of that time. An hour more, because the
     // server may be removing the oldest of what it has.
@@ -58,6 +64,43 @@ export async function recordOutcomes(context: RetentionContext): Promise<Ledger>
   return known;
 }
 
+/**
+ * Records what the records of rollouts refer to that were written since the last pass. All of them are listed, but only new ones
+ * are read, and the server is not asked about their rollouts any more.
+ */
+async function recordRecords({ objects, signal }: RetentionContext, fromMs: number): Promise<void> {
+  const written = new Map<string, ListedObject[]>();
+  for await (const one of objects.list(rolloutFolder)) {
+    if (one.changedAtMs < fromMs) continue;
+    const day = dayKey(one.changedAtMs);
+    written.set(day, [...(written.get(day) ?? []), one]);
+  }
+  const limit = pLimit(concurrentReads);
+  for (const [day, found] of written) {
+    const recorded = await recordedIn(objects, [day]);
+    const added = found.filter(({ key }) => !recorded.has(key));
+    const read = async ({ key, changedAtMs }: ListedObject): Promise<Outcome> => {
+      signal.throwIfAborted();
+      const text = await textOf({ objects }, key);
+      const { workflowId = '', rollout = '' } = recordOf.safeParse(asJson(text)).data?.result ?? {};
+      return { workflowId, runId: rollout, record: key, closedAtMs: changedAtMs, digests: [...digestsIn(text)] };
+    };
+    if (added.length > 0) await appendTo(objects, day, await limit.map(added, read));
+  }
+}
+
+/** The part of a rollout's record that names it. That of a regrade, which lies beside, has none. */
+const recordOf = z.object({ result: z.object({ workflowId: z.string(), rollout: z.string() }) });
+
+function asJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // Its digests count all the same.
+    return null;
+  }
+}
+
 async function recordBetween(
   { objects, signal }: RetentionContext,
   client: Client,
@@ -66,10 +109,15 @@ async function recordBetween(
 ): Promise<void> {
   const [from, to] = [fromMs, toMs].map((ms) => new Date(ms).toISOString());
   const query = `WorkflowType IN (${recordedTypes}) AND CloseTime BETWEEN "${from}" AND "${to}"`;
-  const recorded = await recordedRuns(objects, fromMs, toMs);
-  const ended: Omit<z.output<typeof outcome>, 'digests'>[] = [];
-  for await (const { workflowId, runId, closeTime } of client.workflow.list({ query })) {
+  const recorded = await recordedIn(objects, new Set([dayKey(fromMs), dayKey(toMs)]));
+  const settling = { client, rollouts: createRolloutRecords(objects) };
+  const ended: Omit<Outcome, 'digests'>[] = [];
+  for await (const { workflowId, runId, closeTime, type, status } of client.workflow.list({ query })) {
     if (recorded.has(runId) || closeTime === undefined) continue;
+    // A rollout that was terminated could not write its record, and one by hand has no other reader who does it.
+    if (type === 'rollout' && status.name !== 'COMPLETED') {
+      await settleRollout(settling, { workflowId, rollout: runId, task: '' });
+    }
     ended.push({ workflowId, runId, closedAtMs: closeTime.getTime() });
   }
   // No history is read before the list is complete: a read that fails while nothing awaits it would end the process.
@@ -84,21 +132,23 @@ async function recordBetween(
   for (const [key, outcomes] of byDay) await appendTo(objects, key, outcomes);
 }
 
-/** The run ids of the outcomes that are recorded for the days of this time. */
-async function recordedRuns(objects: Objects, fromMs: number, toMs: number): Promise<ReadonlySet<string>> {
-  const keys = new Set([dayKey(fromMs), dayKey(toMs)]);
+/** Returns the run ids, and the keys of the records, of the outcomes that are recorded for these days. */
+async function recordedIn(objects: Objects, days: Iterable<string>): Promise<ReadonlySet<string>> {
   const recorded = new Set<string>();
-  for (const key of keys) {
-    for (const line of await linesOf({ objects }, key)) recorded.add(runIdIn(line));
+  for (const day of days) {
+    for (const line of await linesOf({ objects }, day)) {
+      for (const name of [fieldIn(line, 'runId'), fieldIn(line, 'record')]) if (name !== '') recorded.add(name);
+    }
   }
   return recorded;
 }
 
-/** Returns the run id in an outcome's line, or an empty text if the line has none. */
-export const runIdIn = (line: string): string => /"runId":"([^"]+)"/.exec(line)?.[1] ?? '';
+/** Returns a field of an outcome's line, or an empty text if it has none. */
+export const fieldIn = (line: string, field: 'runId' | 'record'): string =>
+  new RegExp(`"${field}":"([^"]+)"`).exec(line)?.[1] ?? '';
 
 /** Adds lines to the outcomes of a day. An end that another pass records at the same moment does no harm. */
-async function appendTo(objects: Objects, key: string, ended: readonly z.output<typeof outcome>[]): Promise<void> {
+async function appendTo(objects: Objects, key: string, ended: readonly Outcome[]): Promise<void> {
   const lines = Buffer.from(ended.map((one) => `${JSON.stringify(one)}\n`).join(''));
   await untilWritten(`${objects.location}/${key}`, async () => {
     const found = await objects.get(key);

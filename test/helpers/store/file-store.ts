@@ -1,5 +1,6 @@
 import { createDirectory } from '../../../infra/store/directory.ts';
 import { createRecords as createRecordsOf, type Records } from '../../../infra/store/records.ts';
+import { createRolloutRecords, type RolloutRecords } from '../../../infra/store/rollout-records.ts';
 import { createStore, type Store } from '../../../infra/store/store.ts';
 
 /** Creates a store of blobs in a directory: `store/` of a home, or a directory of its own. */
@@ -11,3 +12,6 @@ export function createFileStore(directory: string): Store {
 export function createRecords(directory: string): Records {
   return createRecordsOf(createDirectory(directory));
 }
+
+/** Creates the records of rollouts in a home. */
+export const createFileRollouts = (home: string): RolloutRecords => createRolloutRecords(createDirectory(home));

@@ -2,12 +2,13 @@ import type { Adoption, AdoptSandbox, Placement } from '../../../activities/inte
 import type { Tasks } from '../../../infra/tasks/tasks.ts';
 import type { BlobRef } from '../../../workflows/contracts/blob.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
-import type { Trick } from '../../../workflows/contracts/flags.ts';
+import type { Flag, Trick } from '../../../workflows/contracts/flags.ts';
 import type { StopReason } from '../../../workflows/contracts/outcome.ts';
 import type { SandboxKind } from '../../../workflows/contracts/sandbox-kinds.ts';
 import type { Task } from '../../../workflows/contracts/task.ts';
 import type { BranchRule, Segment, Trace, TraceSummary } from '../../../workflows/contracts/trace.ts';
 import type { Upstream } from '../../../workflows/contracts/upstream.ts';
+import type { Verdict } from '../../../workflows/contracts/verdict.ts';
 
 /** The behaviour of scripted activities. A function that rejects makes the activity fail; one that waits makes it wait. */
 export interface Script {
@@ -74,6 +75,21 @@ export function findUpstream({ upstreamModel }: Script, name: string): Upstream 
   if (name === 'others') return { name, model: upstreamModel?.() ?? 'large' };
   throw new TemperFailure('UnknownUpstream', `upstream: expected one that upstreams.json names (others), got ${name}`);
 }
+
+/** The seconds that every evaluation says it ran. */
+export const evaluationSeconds = 1.5;
+
+export const verdictOf = (log: BlobRef, value: number, flags: readonly Flag[]): Verdict => ({
+  kind: 'graded',
+  value,
+  exitCode: 0,
+  passed: 0,
+  failed: 0,
+  log,
+  subject: '',
+  grader: 'scripted',
+  flags,
+});
 
 /** The task of every rollout, whose bundle is this blob. */
 export const taskOf = (bundle: BlobRef): Task => ({

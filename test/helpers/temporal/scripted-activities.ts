@@ -42,9 +42,10 @@ import {
   provisionQueue,
   trainerQueue,
 } from '../../../workflows/contracts/queues.ts';
-import { createFileStore, createRecords } from '../store/file-store.ts';
+import { createFileRollouts, createFileStore, createRecords } from '../store/file-store.ts';
 import './quiet-runtime.ts';
 import {
+  evaluationSeconds,
   findUpstream,
   following,
   listedTasks,
@@ -55,6 +56,7 @@ import {
   taskOf,
   traceOf,
   upstreamSummaryOf,
+  verdictOf,
 } from './script.ts';
 import type { TestServer } from './temporal.ts';
 
@@ -90,6 +92,7 @@ export async function startScriptedWorkers(
 ): Promise<ScriptedWorkers> {
   const store = createFileStore(`${home}/store`);
   const records = createRecords(`${home}/runs`);
+  const rollouts = createFileRollouts(home);
   const updates: { step: number; batch: string }[] = [];
   const published: number[] = [];
   const released: string[] = [];
@@ -102,6 +105,7 @@ export async function startScriptedWorkers(
     client: server.client,
     store,
     records,
+    rollouts,
     agent: () => ({ usesModel: true }),
     quarantine: createQuarantine(createRecords(home)),
     network: 'public',
@@ -114,11 +118,12 @@ export async function startScriptedWorkers(
     client: server.client,
     store,
     records,
+    rollouts,
     quarantine: createQuarantine(createRecords(home)),
     tasks: { resolve: async (address) => ({ ...task, id: address }), async *scan() {} },
   });
   const control: ControlActivities = {
-    ...createGroupActivities({ client: server.client, records }),
+    ...createGroupActivities({ client: server.client, records, rollouts }),
     ...createBatchActivities({ store, records }),
     ...createScheduleActivities(server.client),
     ...regrades,
@@ -200,17 +205,7 @@ export async function startScriptedWorkers(
       await script.evaluate?.(caller());
       const value = script.reward(caller());
       const flags = (script.flags?.(caller()) ?? []).map((trick) => ({ trick, evidence: 'scripted' }));
-      return {
-        kind: 'graded',
-        value,
-        exitCode: 0,
-        passed: 0,
-        failed: 0,
-        log: blob,
-        subject: '',
-        grader: 'scripted',
-        flags,
-      };
+      return { ...verdictOf(blob, value, flags), seconds: evaluationSeconds };
     },
   };
   const trainer: TrainerActivities = {

@@ -64,7 +64,7 @@ import {
   provisionQueue,
 } from '../../../workflows/contracts/queues.ts';
 import { createPools } from '../engine/pools.ts';
-import { createFileStore, createRecords } from '../store/file-store.ts';
+import { createFileRollouts, createFileStore, createRecords } from '../store/file-store.ts';
 import './quiet-runtime.ts';
 import type { TestServer } from './temporal.ts';
 
@@ -145,6 +145,8 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
   const rewards = await createRewards(options.rewards);
   const quarantine = createQuarantine(createRecords(home));
   const known = { client, store, quarantine, tasks: host.tasks, network: host.network.cap };
+  const records = createRecords(join(home, 'runs'));
+  const rollouts = createFileRollouts(home);
   const control = {
     ...createRewardActivity(rewards),
     ...createTaskActivities({ ...known, agent: agents.get, rewards, upstream }),
@@ -154,8 +156,8 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
       rewards,
       pools: createPools(options.publish ?? 'reload'),
     }),
-    ...createGroupActivities({ client, records: createRecords(join(home, 'runs')) }),
-    ...createBatchActivities({ store, records: createRecords(join(home, 'runs')) }),
+    ...createGroupActivities({ client, records, rollouts }),
+    ...createBatchActivities({ store, records }),
     ...createHostActivities({
       client,
       hosts: { ...createHosts(createDirectory(home)), names: async () => [host.name] },
@@ -163,16 +165,11 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
     }),
     ...createReapActivities(client),
     ...createScheduleActivities(client),
-    ...createRegradeActivities({
-      client,
-      store,
-      quarantine,
-      tasks: host.tasks,
-      records: createRecords(join(home, 'runs')),
-    }),
+    ...createRegradeActivities({ client, store, quarantine, tasks: host.tasks, records, rollouts }),
     ...createSweepActivities({
       ...known,
-      records: createRecords(join(home, 'runs')),
+      records,
+      rollouts,
       agent: agents.get,
       serving: async () => ({ version: null, versions: [] }),
       pinVersion: async () => false,

@@ -17,7 +17,7 @@ const views: Readonly<Record<WorkflowKind, () => Promise<Show>>> = {
   trainingRun: async () => (await import('./show/run.ts')).showRun,
   evaluationSweep: async () => (await import('./show/sweep.ts')).showSweep,
   regrade: async () => (await import('./show/regrade.ts')).showRegrade,
-  group: async () => (await import('./show/result.ts')).showResult,
+  group: async () => (await import('./show/group.ts')).showGroup,
   trainingStep: async () => (await import('./show/result.ts')).showResult,
 };
 
@@ -36,10 +36,17 @@ export function showCommand(): Command {
 }
 
 async function show(id: string, options: ShowOptions): Promise<void> {
-  const { findWorkflow } = await import('../follow/find-workflow.ts');
+  const { findIfKnown, unknownWorkflow } = await import('../follow/find-workflow.ts');
+  const json = options.json === true;
   await onStack(options, async (stack) => {
-    const found = await findWorkflow(stack.client, id);
-    const view = await (options.trace ? traceView() : views[found.kind]());
-    await view(stack, found, options.json === true);
+    const found = await findIfKnown(stack.client, id);
+    if (found !== null) {
+      const view = await (options.trace ? traceView() : views[found.kind]());
+      return view(stack, found, json);
+    }
+    const record = await stack.shared.rollouts.find({ workflowId: id });
+    if (record === null) throw unknownWorkflow(id);
+    const { showRecord, showRecordTrace } = await import('./show/rollout.ts');
+    return options.trace ? showRecordTrace(stack, record) : showRecord(stack, record, json);
   });
 }

@@ -38,9 +38,11 @@ export async function runRegrade(rollouts: readonly string[], options: RegradeOp
     children: 'evaluations',
     cleanedUp: 'its sandboxes are removed',
     async prepare(stack, signal) {
-      await requireFinished(stack.client, request).catch((error: unknown) => {
-        throw asUsageError(error);
-      });
+      await requireFinished({ client: stack.client, rollouts: stack.shared.rollouts }, request).catch(
+        (error: unknown) => {
+          throw asUsageError(error);
+        },
+      );
       const { tasks } = options;
       const packed = tasks === undefined ? {} : { tasks: await packTasks(tasks, stack, signal) };
       return { ...request, ...packed };

@@ -1,4 +1,3 @@
-import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { InvalidModelDirectory, loadModel } from '../../../../infra/kits/chat-tokens/index.ts';
 import { collectReport } from '../../../../infra/report/collect-report.ts';
 import { readPrices } from '../../../../infra/report/prices.ts';
@@ -6,7 +5,6 @@ import type { HeldOut, ReportData, RunFacts } from '../../../../infra/report/rep
 import type { TokenName } from '../../../../infra/report/token-views.ts';
 import { readStartInput } from '../../../../infra/temporal/start-input.ts';
 import { runStatusQuery } from '../../../../workflows/contracts/messages.ts';
-import type { RolloutResult } from '../../../../workflows/contracts/rollout.ts';
 import { type RunInput, type RunStatus, runInput } from '../../../../workflows/contracts/run.ts';
 import type { SweepReport } from '../../../../workflows/contracts/sweep.ts';
 import { findWorkflow, isOpen } from '../../follow/find-workflow.ts';
@@ -48,7 +46,7 @@ export async function gatherReport(stack: StackClient, run: string, heldOut: Hel
     sweeps: await sweepsOf(stack, run),
     nameOf: await tokenNames(stack.config.modelDir),
     wallSeconds: (end.getTime() - first.startTime.getTime()) / 1000,
-    findRollout: (workflowId) => findResult(client, workflowId),
+    findRollout: async (workflowId) => (await stack.shared.rollouts.find({ workflowId }))?.result ?? null,
   });
 }
 
@@ -88,16 +86,4 @@ function factsOf(input: RunInput, { run, runKey, steps }: RunStatus): RunFacts {
     maxStaleness: input.maxStaleness,
     seed: input.seed,
   };
-}
-
-/** Reads the result of a rollout; null if it has none, or if the server no longer retains it. */
-async function findResult(client: Client, workflowId: string): Promise<RolloutResult | null> {
-  const handle = client.workflow.getHandle(workflowId);
-  try {
-    const { status } = await handle.describe();
-    return status.name === 'COMPLETED' ? ((await handle.result()) as RolloutResult) : null;
-  } catch (error) {
-    if (error instanceof WorkflowNotFoundError) return null;
-    throw error;
-  }
 }

@@ -9,21 +9,23 @@ import { imageProgressText } from '../../../../infra/sandbox/image.ts';
 import { flagsOfRollout } from '../../../../workflows/algorithms/flags.ts';
 import { verdictText } from '../../../../workflows/algorithms/verdict-text.ts';
 import { readAgentProgress } from '../../../../workflows/contracts/agent-progress.ts';
-import { readCost } from '../../../../workflows/contracts/cost.ts';
 import { type RolloutStatus, rolloutStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import type { NetworkUse } from '../../../../workflows/contracts/network.ts';
 import { type RolloutResult, stages } from '../../../../workflows/contracts/rollout.ts';
+import type { RolloutRecord } from '../../../../workflows/contracts/rollout-record.ts';
 import type { Exposure, Verdict } from '../../../../workflows/contracts/verdict.ts';
 import { type FoundWorkflow, isOpen } from '../../follow/find-workflow.ts';
 import { imageInProgress } from '../../follow/image-in-progress.ts';
 import { repeatedText, repeatedWork } from '../../follow/repeated-work.ts';
-import { workflowEnd } from '../../follow/workflow-end.ts';
+import { endOf } from '../../follow/workflow-end.ts';
 import type { StackClient } from '../../stack/stack-client.ts';
 import { bytes, counted, print, printJson, seconds, table } from '../../text/output.ts';
 
 /** Shows a rollout: its stage, or its stages, conversation, diff and verdict once it has ended. */
 export async function showRollout(stack: StackClient, found: FoundWorkflow, json: boolean): Promise<void> {
   const { handle } = found;
+  const result = await recordedResult(stack, found);
+  if (result !== null) return showResult(stack, result, json);
   if (isOpen(found)) {
     const known = await handle.query(rolloutStatusQuery);
     const status = { ...known, stage: stageInProgress(found, known.stage) };
@@ -40,19 +42,30 @@ export async function showRollout(stack: StackClient, found: FoundWorkflow, json
     ];
     return print(showHidden(lines.join('\n')));
   }
-  let result: RolloutResult;
-  try {
-    result = (await handle.result()) as RolloutResult;
-  } catch (error) {
-    const end = workflowEnd(error);
-    if (end === null) throw error;
-    const cost = readCost(found.description.memo);
-    if (json) return printJson({ id: handle.workflowId, ...end, ...(cost && { cost }) });
-    return print(`${handle.workflowId}\n${end.kind}: ${end.message}${cost ? `\n${rolloutCostText(cost)}` : ''}`);
-  }
+  // It was terminated, and the control worker has not written its record yet.
+  const end = await endOf(handle);
+  if (end === null) return showResult(stack, (await handle.result()) as RolloutResult, json);
+  if (json) return printJson({ id: handle.workflowId, ...end });
+  print(`${handle.workflowId}\n${end.kind}: ${end.message}`);
+}
+
+/** Shows a rollout of which only the record is left, because the server no longer knows its workflow. */
+export const showRecord = (stack: StackClient, { result }: RolloutRecord, json: boolean): Promise<void> =>
+  showResult(stack, result, json);
+
+async function showResult(stack: StackClient, result: RolloutResult, json: boolean): Promise<void> {
   const details = await readRollout(stack.store, result);
   if (json) printJson(details);
   else print(rolloutText(details));
+}
+
+/** Reads the result of a rollout in its record; null if it has none. */
+async function recordedResult(
+  { shared }: StackClient,
+  { handle, description: { raw, runId } }: FoundWorkflow,
+): Promise<RolloutResult | null> {
+  const rollout = raw.workflowExecutionInfo?.firstRunId || runId;
+  return (await shared.rollouts.find({ workflowId: handle.workflowId, rollout }))?.result ?? null;
 }
 
 /** Returns the stage that the activity of the agent reports, since it has two: it starts the agent before it waits. */
@@ -69,13 +82,23 @@ export function stageInProgress(
 
 /** Prints the trajectory of a rollout that has ended. */
 export async function showTrace(stack: StackClient, found: FoundWorkflow): Promise<void> {
-  const { handle, kind } = found;
-  const id = handle.workflowId;
-  if (kind !== 'rollout') throw new Error(`--trace: ${id} is a ${kind}; expected a rollout`);
+  const id = found.handle.workflowId;
+  if (found.kind !== 'rollout') throw new Error(`--trace: ${id} is a ${found.kind}; expected a rollout`);
+  const result = await recordedResult(stack, found);
+  if (result !== null) return printTrace(stack, result);
   if (isOpen(found)) throw new Error(`--trace: ${id} is still running; wait until it has ended`);
-  const result = (await handle.result()) as RolloutResult;
+  throw new Error(`--trace: ${id} has no trace: it ended without a result`);
+}
+
+/** Prints the trajectory of a rollout of which only the record is left. */
+export const showRecordTrace = (stack: StackClient, { result }: RolloutRecord): Promise<void> =>
+  printTrace(stack, result);
+
+async function printTrace(stack: StackClient, result: RolloutResult): Promise<void> {
   if (result.trace === null) {
-    throw new Error(`--trace: ${id} has no trace: ${result.agent} calls no model, or the rollout ended before a call`);
+    throw new Error(
+      `--trace: ${result.workflowId} has no trace: ${result.agent} calls no model, or the rollout ended before a call`,
+    );
   }
   printJson(toAtif(result, await readTrace(stack.store, result.trace.trace.digest)));
 }

@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { WorkflowNotFoundError } from '@temporalio/client';
+import type { RetentionContext } from '../../infra/retention/category.ts';
+import { recordOutcomes } from '../../infra/retention/references/outcomes.ts';
+import { createDirectory } from '../../infra/store/directory.ts';
+import { sweepRolloutId } from '../../workflows/contracts/ids.ts';
+import { pauseSignal, resumeSignal, sweepStatusQuery } from '../../workflows/contracts/messages.ts';
+import { controlQueue } from '../../workflows/contracts/queues.ts';
+import type { RegradeResult } from '../../workflows/contracts/regrade.ts';
+import type { SweepReport, SweepResult } from '../../workflows/contracts/sweep.ts';
+import { createFileRollouts, createFileStore } from '../helpers/store/file-store.ts';
+import { resetToFirstTask } from '../helpers/temporal/manual-worker.ts';
+import { type ScriptedStack, startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
+import { until as untilWithin } from '../helpers/until.ts';
+
+/** Many workflows take long on a busy machine. */
+const until = <Seen>(look: () => Seen | Promise<Seen>) => untilWithin(look, 240_000);
+const ended = 12;
+const last = `/rollout-${ended}-`;
+
+describe('rollouts that the Temporal server has forgotten', () => {
+  let stack: ScriptedStack;
+  before(async () => {
+    stack = await startScriptedStack({ suggestContinueAsNewAt: 30 });
+  });
+  after(() => stack?.close());
+
+  const start = (type: string, workflowId: string, input: object) =>
+    stack.server.client.workflow.start(type, { taskQueue: controlQueue, workflowId, args: [input] });
+  const statusOf = async (workflowId: string): Promise<string> => {
+    const handle = stack.server.client.workflow.getHandle(workflowId);
+    return handle.describe().then(
+      ({ status }) => status.name,
+      (error) => {
+        if (error instanceof WorkflowNotFoundError) return 'NOT_FOUND';
+        throw error;
+      },
+    );
+  };
+
+  /** Deletes a workflow from the server as soon as it has ended. */
+  async function forget(workflowId: string): Promise<void> {
+    await until(async () => (await statusOf(workflowId)) !== 'RUNNING');
+    const { client, namespace } = stack.server;
+    await until(async () => {
+      if ((await statusOf(workflowId)) === 'NOT_FOUND') return true;
+      // The server may drop one that comes at the moment of the end.
+      const deletion = { namespace, workflowExecution: { workflowId } };
+      await client.workflowService.deleteWorkflowExecution(deletion).catch(() => undefined);
+      return false;
+    });
+  }
+
+  it('count in their sweep as they ended, also after it was set back, and in its report and its regrade', async () => {
+    const held = Promise.withResolvers<void>();
+    const kept = Promise.withResolvers<void>();
+    let atWork = 0;
+    stack.script = {
+      reward: (id) => (id.includes('/rollout-7-') ? 0 : 1),
+      agent: (id) => {
+        atWork += 1;
+        return id.includes(last) ? kept.promise : held.promise;
+      },
+    };
+    const sweep = await start('evaluationSweep', 'forgotten', {
+      tasks: 'set',
+      count: ended + 1,
+      concurrency: ended + 1,
+    });
+    await until(() => atWork === ended + 1);
+    const handle = stack.server.client.workflow.getHandle('forgotten');
+    const { sweepKey } = await handle.query(sweepStatusQuery);
+    // It continues as new when it is woken. The rollouts do not report to its new execution, which asks for their ends.
+    await handle.signal(pauseSignal);
+    await handle.signal(resumeSignal);
+    await until(async () => (await handle.describe()).runId !== sweep.firstExecutionRunId);
+    const ids = Array.from({ length: ended }, (_, task) =>
+      sweepRolloutId('forgotten', sweepKey, { task, attempt: 0, retry: 0 }),
+    );
+    held.resolve();
+    await Promise.all(ids.map(forget));
+    await until(async () => (await handle.query(sweepStatusQuery)).ended === ended);
+    const before = await handle.query(sweepStatusQuery);
+    assert.deepEqual([before.outcomes.scored, before.outcomes.cancelled, before.passed], [ended, 0, ended - 1]);
+    // Its agents work again, but what they do then counts no more.
+    stack.script = { reward: () => 0, agent: (id) => (id.includes(last) ? kept.promise : Promise.resolve()) };
+    await resetToFirstTask(stack.server, 'forgotten', (await handle.describe()).runId);
+    await until(async () => (await handle.query(sweepStatusQuery)).ended === ended);
+    kept.resolve();
+    const result: SweepResult = await handle.result();
+    assert.deepEqual(
+      [result.counted, result.outcomes.scored, result.meanReward],
+      [ended + 1, ended + 1, (ended - 1) / (ended + 1)],
+    );
+    const report = (await createFileStore(`${stack.home}/store`).getJson(result.report.digest)) as SweepReport;
+    assert.deepEqual(
+      report.taskScores.filter(({ passed }) => passed === 0).map(({ task }) => task),
+      ['set#7', `set#${ended}`],
+    );
+    stack.script = { reward: (id) => (id.includes('regrade') ? 1 : 0) };
+    const regrade = await start('regrade', 'regrade', { run: 'forgotten' });
+    const { rollouts, states }: RegradeResult = await regrade.result();
+    assert.deepEqual([rollouts, states.same, states.changed], [ended + 1, ended - 1, 2]);
+  });
+
+  it('are cancelled or terminated ones as well: each has a record', async () => {
+    const { client } = stack.server;
+    const held = Promise.withResolvers<void>();
+    const atWork = new Set<string>();
+    stack.script = {
+      reward: () => 1,
+      agent: (id) => {
+        atWork.add(id);
+        return held.promise;
+      },
+    };
+    const input = { task: 'scripted:0' };
+    const byHand = await Promise.all(['cancelled', 'terminated'].map((id) => start('rollout', id, input)));
+    const sweep = await start('evaluationSweep', 'torn', { tasks: 'set', count: 1 });
+    const unplaced = await client.workflow.signalWithStart('rollout', {
+      taskQueue: controlQueue,
+      workflowId: 'unplaced',
+      args: [input],
+      signal: pauseSignal,
+    });
+    const attempt = sweepRolloutId('torn', sweep.firstExecutionRunId, { task: 0, attempt: 0, retry: 0 });
+    await until(() => atWork.size === 3);
+    await Promise.all([byHand[0]?.cancel(), unplaced.cancel(), byHand[1]?.terminate()]);
+    await client.workflow.getHandle(attempt).terminate();
+    await Promise.allSettled([unplaced, ...byHand].map((handle) => handle.result()));
+    const { outcomes }: SweepResult = await sweep.result();
+    held.resolve();
+    assert.equal(outcomes.cancelled, 1);
+    const recordOf = (workflowId: string) => createFileRollouts(stack.home).find({ workflowId });
+    const endOf = async (workflowId: string) => {
+      const record = await recordOf(workflowId);
+      return record && [record.writer, record.result.outcome, record.result.cost?.sampledTokens];
+    };
+    assert.deepEqual(await endOf('cancelled'), ['rollout', 'cancelled', 20]);
+    assert.deepEqual(await endOf('unplaced'), ['rollout', 'cancelled', 0]);
+    assert.deepEqual(await endOf(attempt), ['reader', 'cancelled', undefined]);
+    assert.equal(await endOf('terminated'), null);
+    const { signal } = new AbortController();
+    const knowledge = { client: async () => client };
+    const context = { objects: createDirectory(stack.home), knowledge, signal } as unknown as RetentionContext;
+    // The server's list, by which retention learns of its end, lags behind.
+    await until(async () => (await recordOutcomes(context)) && (await recordOf('terminated')));
+    assert.deepEqual(await endOf('terminated'), ['reader', 'cancelled', undefined]);
+  });
+});
