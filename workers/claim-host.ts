@@ -113,5 +113,8 @@ export async function keepHost({ config, host, lease, log }: HostContext, signal
 async function readFacts(host: Host): Promise<() => HostFacts> {
   const sandboxes = [...(await host.providers.seen()).keys()];
   const version = packageVersion();
-  return () => ({ version, capacity: host.slots.capacity, taken: host.slots.taken, sandboxes });
+  return () => {
+    const { capacity, taken, heldBy } = host.slots;
+    return { version, capacity, taken, ...(Object.keys(heldBy).length > 0 && { heldBy }), sandboxes };
+  };
 }

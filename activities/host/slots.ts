@@ -20,6 +20,8 @@ export interface Slots {
   readonly takenBySweeps: number;
   /** Returns the number of slots that a run or sweep holds; without one, that rollouts by hand hold. */
   takenBy(owner: Owner): number;
+  /** The number of slots that each run and sweep holds, by the end of its key. */
+  readonly heldBy: Readonly<Record<string, number>>;
   /** Takes a slot for an epoch of a rollout. Repeatable: an epoch has one slot. */
   take(epoch: RolloutEpoch, holder: SlotHolder): void;
   isTakenBy(epoch: RolloutEpoch): boolean;
@@ -79,6 +81,11 @@ export function createSlots(
       return [...holders.all.values()].filter(({ sweep }) => sweep).length;
     },
     takenBy: holders.countOf,
+    get heldBy() {
+      const shares = [...holders.all.values()].flatMap(({ share }) => share ?? []);
+      const byShare = Map.groupBy(shares, (share) => share);
+      return Object.fromEntries(Array.from(byShare, ([share, held]) => [share, held.length]));
+    },
     take: (epoch, holder) => {
       if (!holders.all.has(sessionId(epoch))) admission.placed();
       removals.delete(sessionId(epoch));

@@ -19,6 +19,8 @@ export const hostRecord = z.object({
   capacity: z.int(),
   /** The slots that were taken at the last renewal. */
   taken: z.int(),
+  /** The slots among them that runs and sweeps held, by the ends of their keys; absent if they held none. */
+  heldBy: z.exactOptional(z.record(z.string(), z.int())),
   /** The kinds of sandboxes that the host offers. */
   sandboxes: z.array(z.enum(sandboxKinds)).readonly(),
   /** The time after a renewal for which the host may act. */
@@ -33,7 +35,7 @@ export const hostRecord = z.object({
 export type HostRecord = Readonly<z.output<typeof hostRecord>>;
 
 /** The state of a host by its own account. */
-export type HostFacts = Pick<HostRecord, 'version' | 'capacity' | 'taken' | 'sandboxes'>;
+export type HostFacts = Pick<HostRecord, 'version' | 'capacity' | 'taken' | 'heldBy' | 'sandboxes'>;
 
 export interface FoundHost {
   readonly record: HostRecord;

@@ -4,11 +4,12 @@ import { WorkflowNotFoundError } from '@temporalio/client';
 import type { RetentionContext } from '../../infra/retention/category.ts';
 import { recordOutcomes } from '../../infra/retention/references/outcomes.ts';
 import { createDirectory } from '../../infra/store/directory.ts';
-import { sweepRolloutId } from '../../workflows/contracts/ids.ts';
+import { groupId, rolloutId, sweepRolloutId } from '../../workflows/contracts/ids.ts';
 import { pauseSignal, resumeSignal, sweepStatusQuery } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RegradeResult } from '../../workflows/contracts/regrade.ts';
 import type { SweepReport, SweepResult } from '../../workflows/contracts/sweep.ts';
+import { cliOn } from '../helpers/cli.ts';
 import { createFileRollouts, createFileStore } from '../helpers/store/file-store.ts';
 import { resetToFirstTask } from '../helpers/temporal/manual-worker.ts';
 import { type ScriptedStack, startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
@@ -147,5 +148,21 @@ describe('rollouts that the Temporal server has forgotten', () => {
     // The server's list, by which retention learns of its end, lags behind.
     await until(async () => (await recordOutcomes(context)) && (await recordOf('terminated')));
     assert.deepEqual(await endOf('terminated'), ['reader', 'cancelled', undefined]);
+  });
+
+  it('are shown by their records, and so is their group', async () => {
+    stack.script = { reward: (id) => Number(id.endsWith('-0')) };
+    const run = await start('trainingRun', 'shown', { steps: 1, groupsPerStep: 1, rolloutsPerGroup: 2 });
+    await run.result();
+    const group = groupId('shown', run.firstExecutionRunId, 0);
+    const workflowId = rolloutId(group, 0);
+    const temper = cliOn(stack.home, stack.server);
+    const known = await temper.run('show', workflowId, '--json');
+    await forget(workflowId);
+    const forgotten = await temper.run('show', workflowId, '--json');
+    assert.deepEqual([forgotten.code, forgotten.stdout], [0, known.stdout], forgotten.stderr);
+    assert.equal(JSON.parse(forgotten.stdout).result.outcome, 'scored');
+    const { report } = JSON.parse((await temper.run('show', group, '--json')).stdout);
+    assert.deepEqual([report.rollouts.length, report.rollouts[0].workflowId], [2, workflowId]);
   });
 });

@@ -6,6 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { WorkflowNotFoundError } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import { openSharedState } from '../../../infra/store/shared-state.ts';
+import { shortKey } from '../../../workflows/contracts/ids.ts';
 import { runStatusQuery } from '../../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../../workflows/contracts/queues.ts';
 import { cliOn } from '../../helpers/cli.ts';
@@ -142,9 +143,17 @@ describe('the commands on a run', () => {
     await until(
       async () => (await count('TemperRun="third" AND WorkflowType="rollout" AND TemperHost IS NOT NULL')) === 4,
     );
+    const { hosts } = await openSharedState({ kind: 'directory', root: stack.home });
+    const { runKey } = await stack.server.client.workflow.getHandle('third').query(runStatusQuery);
+    const times = { generation: 1, machine: 'm', renewal: 'r', leaseMs: 60_000, renewedAt: new Date().toISOString() };
+    const facts = { version: '1', capacity: 4, taken: 4, heldBy: { [shortKey(runKey)]: 3, another: 1 }, sandboxes: [] };
+    await hosts.replace('busy', { ...facts, ...times, draining: null, lost: null }, null);
     const { runs } = JSON.parse((await temper.run('status', '--json')).stdout);
     const placed = runs.find((run: { id: string }) => run.id === 'third');
-    assert.deepEqual([placed.pool, placed.share], ['default', { weight: 3, share: 1, placed: 4 }]);
+    assert.deepEqual(
+      [placed.pool, placed.share],
+      ['default', { weight: 3, share: 1, slots: 3, queued: 0, grading: 1 }],
+    );
     assert.equal((await temper.run('pause', 'third', '--reason', 'new engine')).code, 0);
     await until(async () => (await phaseOf('third')) === 'paused');
     assert.match((await temper.run('show', 'third')).stdout, /new engine/);

@@ -62,7 +62,7 @@ async function status(options: StatusOptions): Promise<void> {
   const stack = up !== null && isUp(up) ? up : null;
   const { client, shared, close } = await openStackClient(config);
   try {
-    const shareOf = await readShares(client);
+    const shareOf = await readShares(client, shared.hosts);
     const runs = await list(
       client,
       // The executions before the last one are the same run.
@@ -172,7 +172,7 @@ function processTable({ parts, addresses }: UpFile): string {
 
 function runTable(rows: readonly RunRow[]): string {
   return table(
-    ['run', 'kind', 'status', 'step', 'reward', 'pool', 'weight', 'share', 'placed', 'started'],
+    ['run', 'kind', 'status', 'step', 'reward', 'pool', 'weight', 'share', 'slots', 'queued', 'grading', 'started'],
     rows.map((row) => [
       row.id,
       row.kind,
@@ -180,16 +180,16 @@ function runTable(rows: readonly RunRow[]): string {
       row.step === null ? '-' : String(row.step),
       row.reward === null ? '-' : row.reward.toFixed(2),
       row.pool ?? '-',
-      ...(row.share === null ? ['-', '-', '-'] : shareCells(row.share)),
+      ...(row.share === null ? ['-', '-', '-', '-', '-'] : shareCells(row.share)),
       ago(row.startedAt),
     ]),
   );
 }
 
-const shareCells = ({ weight, share, placed }: ShareFacts): readonly string[] => [
+const shareCells = ({ weight, share, slots, queued, grading }: ShareFacts): readonly string[] => [
   String(weight),
   `${(100 * share).toFixed(0)} %`,
-  String(placed),
+  ...[slots, queued, grading].map(String),
 ];
 
 function rolloutTable(rows: readonly RolloutRow[]): string {
