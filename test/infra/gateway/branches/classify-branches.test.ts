@@ -70,6 +70,25 @@ describe('the classification of branches', () => {
     assert.deepEqual(kindsOf(ledger), ['main of main', 'sub-agent']);
   });
 
+  it('takes a further sample of the request that began a sub-agent for a sub-agent, and one of the main request for a fork', () => {
+    const [ledger, send] = start();
+    const count = (id: string) => call(id, 'task', { prompt: 'Count the tests.' });
+    send([agent, task], reply('', count('d1'), count('d2')));
+    for (const said of ['Three.', 'Four.']) send([helper, user('Count the tests.')], reply(said));
+    send([agent, task], look);
+    const turns = ledger.turns.map((turn, at) => (at < 2 ? turn : { ...turn, sample: 2 }));
+    const { kindOf, isMain, rootOf } = classifyBranches(turns);
+    assert.deepEqual(
+      turns.map(({ index }) => [kindOf(index), isMain(index), rootOf(index)]),
+      [
+        ['main', true, 0],
+        ['sub-agent', false, 1],
+        ['sub-agent', false, 2],
+        ['fork', true, 3],
+      ],
+    );
+  });
+
   const summary = 'The bug is in line 3 of parse.py, which drops the last field.';
   const compactions: readonly (readonly [string, readonly Message[]])[] = [
     ['in a new first message', [agent, user(`This continues from before.\n${summary}\nContinue.`)]],
