@@ -8,11 +8,13 @@ import { createRuntime, runtimeTarget } from '../infra/agents/runtime.ts';
 import { createPublicNetwork } from '../infra/egress/network.ts';
 import { createEgressPlaces } from '../infra/egress/places.ts';
 import { secretsOf } from '../infra/gateway/secret.ts';
+import { createKnownRuns } from '../infra/grading/evidence/known-runs.ts';
 import { createVerdictCache } from '../infra/grading/verdict-cache.ts';
 import type { Lease } from '../infra/hosts/lease.ts';
 import { createOffers } from '../infra/hosts/offers.ts';
 import { createBuildProxies } from '../infra/images/build-proxy.ts';
 import { needOf, usualTask } from '../infra/machine/fit.ts';
+import { isDiskFull } from '../infra/machine/level.ts';
 import { readLevels } from '../infra/machine/read-levels.ts';
 import { rolloutDirectories } from '../infra/machine/rollouts-that-fit.ts';
 import { createHelperSpawner } from '../infra/process/spawner/through-helper.ts';
@@ -86,6 +88,8 @@ export async function openHost(
     store: blobs,
     verdicts: createVerdictCache({ records: verdicts, store: blobs }),
     solvable: new Set(),
+    knownRuns: createKnownRuns(),
+    isDiskFull: () => isDiskFull(readLevels({ directories: rolloutDirectories(config) })),
     admission,
     intake,
     slots: createSlots(config.capacity, { admission, intake }),

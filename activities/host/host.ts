@@ -2,6 +2,7 @@ import type { Agents } from '../../infra/agents/index.ts';
 import type { Network } from '../../infra/egress/network.ts';
 import type { EgressPlaces } from '../../infra/egress/places.ts';
 import type { GatewaySockets } from '../../infra/gateway/sockets.ts';
+import type { KnownRuns } from '../../infra/grading/evidence/known-runs.ts';
 import type { VerdictCache } from '../../infra/grading/verdict-cache.ts';
 import { isOfEarlierLife } from '../../infra/hosts/token.ts';
 import type { KeptResults } from '../../infra/sandbox/kept-results.ts';
@@ -42,8 +43,12 @@ export interface Host {
   readonly sharesJournals: boolean;
   readonly store: Store;
   readonly verdicts: VerdictCache;
-  /** Tasks and steps whose reference solution is known to have the full reward on this host, also without which network hosts. */
+  /** Tasks and steps whose reference solution is known to have the full reward without some of its network's hosts. */
   readonly solvable: Set<string>;
+  /** The results of tests without an agent's work. */
+  readonly knownRuns: KnownRuns;
+  /** Whether the disk of the sandboxes on this host is full. */
+  isDiskFull(): boolean;
   readonly tasks: Tasks;
   readonly slots: Slots;
   /** The results of agents whose sandboxes were removed by the activity that awaited them. */

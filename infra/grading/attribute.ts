@@ -1,12 +1,17 @@
-import { isSolved } from '../../workflows/algorithms/reward.ts';
+import { firstOfEach } from '../../workflows/algorithms/flags.ts';
+import { isSolved, rewardOf } from '../../workflows/algorithms/reward.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import type { Flag } from '../../workflows/contracts/flags.ts';
+import { isRemote } from '../../workflows/contracts/sandbox-kinds.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
 import { solutionsAnswer } from './answer.ts';
 import { emptyDiff } from './capture/capture-diff.ts';
 import type { Evaluation, EvaluationHost } from './evaluation.ts';
+import { type Evidence, referenceTells, ruleOf, shared } from './evidence/evidence.ts';
+import type { KnownRun } from './evidence/known-runs.ts';
 import { judgeAgain } from './judge-in-fresh-sandbox.ts';
-import type { Fault, Judged } from './judged.ts';
+import type { Judged } from './judged.ts';
 import { isStored } from './snapshot/archive.ts';
 import { askedHosts, unreachedHosts } from './tests/unreached.ts';
 
@@ -50,51 +55,87 @@ async function judgeReference(host: EvaluationHost, input: Evaluation, signal: A
 }
 
 /**
- * Returns a verdict, unless the task or the host is to blame for it, which only fresh sandboxes without the agent's work can
- * tell. Throws InvalidReward, SetupFailed and MissingProgram.
+ * Returns a verdict, unless the task or the host is to blame for it, which only fresh sandboxes without the agent's work can tell:
+ * they show the same. The tests run there once for each task and kind of sandbox. A verdict for which they are not to blame is
+ * flagged, since the agent may have caused or printed what it shows. Throws the failure of the evidence.
  */
 export async function attribute(
   host: EvaluationHost,
   input: Evaluation,
-  { verdict, fault, missing }: Judged,
+  judged: Judged,
   signal: AbortSignal,
 ): Promise<Verdict> {
-  if (missing.length > 0 && input.provider.programs === 'host') await requirePrograms(host, input, missing, signal);
-  if (fault === null) return verdict;
-  // The work may have caused it. Blame the task only if the same happens without any work.
-  const without = await withoutWork(host, input);
-  const untouched = isWithoutWork(input, without) ? fault : (await judgeAgain(host, without, signal)).fault;
-  if (untouched?.type !== fault.type) return verdict;
-  throw new TemperFailure(fault.type, `${untouched.evidence}; ${remedies[fault.type]}`);
+  const { verdict, evidence } = judged;
+  requireDisk(host, input, evidence);
+  for (const needsReference of [false, true]) {
+    const alike = evidence.filter(({ kind }) => ruleOf(kind).needsReference === needsReference);
+    const [shown] = await shownWithoutWork(host, input, { judged, alike, needsReference }, signal);
+    if (shown === undefined) continue;
+    const { type, remedy } = ruleOf(shown.kind);
+    const where = `over the untouched workspace${needsReference ? ' and with its reference solution' : ''}`;
+    const text = `the tests of task ${input.task.id} cannot pass: ${shown.text}, also ${where}; ${remedy}`;
+    throw new TemperFailure(type(input.provider.programs), text);
+  }
+  return withFlag(verdict, evidence);
 }
 
-const remedies: Readonly<Record<Fault['type'], string>> = {
-  InvalidReward: "they also write it over the untouched workspace, so correct the task's tests/test.sh",
-  SetupFailed: 'the same holds for the untouched workspace, so make its files readable for all in the image',
-};
+/** Throws DiskFull if the tests report a full disk, and that of this host is full. Other hosts' nodes end sandboxes then. */
+function requireDisk(host: EvaluationHost, { provider }: Evaluation, evidence: readonly Evidence[]): void {
+  if (isRemote(provider.kind) || !evidence.some(({ kind }) => kind === 'full-disk') || !host.isDiskFull()) return;
+  throw new TemperFailure(
+    'DiskFull',
+    'the tests report a full disk, and the disk of this host is full; free some space',
+  );
+}
 
-/**
- * Throws MissingProgram if this host lacks a program that the tests report as missing. The report may come from the code under
- * test, and a program may be the agent's to provide. So the evidence is the task's reference solution, in a fresh sandbox
- * without the diff: it fails here, too, and its tests report the same program. Without a solution there is no such evidence.
- */
-async function requirePrograms(
+interface Alike {
+  readonly judged: Judged;
+  /** Evidence that the same runs have to show. */
+  readonly alike: readonly Evidence[];
+  readonly needsReference: boolean;
+}
+
+/** Returns the evidence that the tests show without the agent's work, too. */
+async function shownWithoutWork(
   host: EvaluationHost,
   input: Evaluation,
-  missing: readonly string[],
+  { judged, alike, needsReference }: Alike,
   signal: AbortSignal,
-): Promise<void> {
-  const { task, files } = input;
-  const key = solutionKey(task);
-  if (files.solution.size === 0 || host.solvable.has(key)) return;
-  const reference = await judgeReference(host, input, signal);
-  if (isSolved(reference.verdict)) host.solvable.add(key);
-  const lacking = missing.filter((name) => reference.missing.includes(name));
-  if (lacking.length === 0) return;
-  throw new TemperFailure(
-    'MissingProgram',
-    `the tests of task ${task.id} do not find ${lacking.join(', ')}, also with its reference solution: a local sandbox has this host's programs instead of those of the image ${task.image}; install what is missing on this host, or use a Docker sandbox`,
+): Promise<readonly Evidence[]> {
+  const { task, ownFiles } = input;
+  if (alike.length === 0) return [];
+  if (needsReference && (ownFiles.solution.size === 0 || ownFiles.testImage !== null || !referenceTells(task)))
+    return [];
+  const run = (what: 'untouched' | 'reference', judge: () => Promise<Judged>) =>
+    host.knownRuns.get(runKey(input, what), async () => knownOf(await judge()), signal);
+  const without = await withoutWork(host, input);
+  const reference = needsReference ? await run('reference', () => judgeReference(host, input, signal)) : null;
+  const both = reference === null ? alike : shared(alike, reference.evidence);
+  if (both.length === 0) return [];
+  const untouched = isWithoutWork(input, without)
+    ? knownOf(judged)
+    : await run('untouched', () => judgeAgain(host, without, signal));
+  // A reference solution with a better reward shows that the tests can tell good work.
+  return reference !== null && reference.reward > untouched.reward ? [] : shared(both, untouched.evidence);
+}
+
+const knownOf = ({ verdict, evidence }: Judged): KnownRun => ({
+  reward: rewardOf(verdict, 'fail-to-pass'),
+  isSolved: isSolved(verdict),
+  evidence,
+});
+
+/** Names a run without the agent's work by all that decides on it. */
+const runKey = ({ task, image, provider, timeoutMs, files, ownFiles, answer }: Evaluation, what: string): string =>
+  [what, solutionKey(task), image, provider.kind, timeoutMs, files === ownFiles ? (answer?.digest ?? '') : ''].join(
+    ' ',
   );
+
+function withFlag(verdict: Verdict, evidence: readonly Evidence[]): Verdict {
+  const found = evidence.filter(({ kind }) => ruleOf(kind).flags);
+  if (found.length === 0) return verdict;
+  const claimed = found.map(({ text }): Flag => ({ trick: 'claimed-fault', evidence: text }));
+  return { ...verdict, flags: firstOfEach([...(verdict.flags ?? []), ...claimed]) };
 }
 
 /** Returns an evaluation of the task in a fresh sandbox without anything that an agent has left: no diff, files or answer. */

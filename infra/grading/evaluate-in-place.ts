@@ -65,7 +65,7 @@ export async function evaluateInPlace(
     .finally(() => network?.close())
     .then(async (one) => withNetwork(one, await network?.end()));
   const lacksHosts = (await unreachedHosts(host.store, found.verdict)).length > 0;
-  const blames = found.fault !== null || found.missing.length > 0 || lacksHosts;
+  const blames = found.evidence.length > 0 || lacksHosts;
   if (!blames) return found.verdict;
   const provider = await host.choose(kind, task, { filesInImage: files.workspace.size === 0 });
   const prepared = await prepareSandbox({ store: host.store, provider }, { task, files }, report, signal);

@@ -7,6 +7,7 @@ import type { SandboxKind, SandboxMount, SandboxProvider } from '../sandbox/sand
 import type { SandboxOwner } from '../sandbox/sandbox-request.ts';
 import type { Beside, TaskService } from '../sandbox/service.ts';
 import type { Store } from '../store/store.ts';
+import type { KnownRuns } from './evidence/known-runs.ts';
 import type { GradedTask } from './task.ts';
 import type { TestNetwork } from './tests/test-network.ts';
 import type { VerdictCache } from './verdict-cache.ts';
@@ -21,8 +22,12 @@ type EvaluatedTask = GradedTask & {
 export interface EvaluationHost extends SandboxOwner {
   readonly store: Store;
   readonly verdicts: VerdictCache;
-  /** Tasks and steps whose reference solution is known to have the full reward on this host, also without which network hosts. */
+  /** Tasks and steps whose reference solution is known to have the full reward without some of its network's hosts. */
   readonly solvable: Set<string>;
+  /** The results of tests without an agent's work. */
+  readonly knownRuns: KnownRuns;
+  /** Whether the disk of the sandboxes on this host is full. */
+  isDiskFull(): boolean;
   readonly tasks: { open(task: Task): Promise<EvaluatedTask> };
   readonly choose: Providers['choose'];
   /** Runtimes that the tests need and the image lacks. */

@@ -149,11 +149,14 @@ async function judge(
   );
   requireSameBase(input, baseCommit);
   onSetUp();
-  if (input.solve) await solve(sandbox, files, { workdir, path }, signal);
+  const isApplied = !input.solve || (await solve(sandbox, files, { workdir, path }, signal));
   network?.carry(sandbox, testAccount(files));
-  return snapshot === undefined
-    ? judgeDiff(sandbox, host.store, judged, signal)
-    : judgeSnapshot(sandbox, host.store, { ...judged, snapshot }, signal);
+  const found =
+    snapshot === undefined
+      ? await judgeDiff(sandbox, host.store, judged, signal)
+      : await judgeSnapshot(sandbox, host.store, { ...judged, snapshot }, signal);
+  // A solution that was cut off tells nothing about the tests.
+  return isApplied ? found : { ...found, evidence: [] };
 }
 
 /**

@@ -1,32 +1,20 @@
 import { firstOfEach } from '../../workflows/algorithms/flags.ts';
 import { isSolved } from '../../workflows/algorithms/reward.ts';
 import type { Diff } from '../../workflows/contracts/diff.ts';
-import type { FailureType } from '../../workflows/contracts/failures.ts';
 import type { Flag } from '../../workflows/contracts/flags.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
 import type { Store } from '../store/store.ts';
+import { type Evidence, evidenceIn } from './evidence/evidence.ts';
 import { flagEvaluation } from './flags/evaluation.ts';
 import type { Protection } from './protection/rules.ts';
 import type { GradedTask } from './task.ts';
-import { missingPrograms } from './tests/missing-programs.ts';
 import type { TestRun } from './tests/test-run.ts';
 import { toVerdict } from './verdict.ts';
 
 export interface Judged {
   readonly verdict: Verdict;
-  /** The fault of the task or of the work; null without one. Its verdict is worth 0. One evaluation cannot say whose fault it is. */
-  readonly fault: Fault | null;
-  /**
-   * The programs that the log reports as missing; empty for a full reward. One evaluation cannot say whether the host lacks
-   * them or the task does: the code under test may print anything.
-   */
-  readonly missing: readonly string[];
-}
-
-/** An invalid reward, or a workdir of which the tests could not get a copy, described. */
-export interface Fault {
-  readonly type: Extract<FailureType, 'InvalidReward' | 'SetupFailed'>;
-  readonly evidence: string;
+  /** The faults that the run shows; empty for a full reward. One evaluation cannot say whether the task, the host or the work has caused them. */
+  readonly evidence: readonly Evidence[];
 }
 
 interface PatchToJudge {
@@ -47,13 +35,7 @@ export async function judgeRun(
 ): Promise<Judged> {
   const flags = firstOfEach([...flagEvaluation(patch, protection, run), ...beyond]);
   const verdict = { ...(await toVerdict(store, run, { subject, flags })), ...placed };
-  const missing = isSolved(verdict) ? [] : missingPrograms(run.log.toString('utf8'));
-  return { verdict, fault: faultOf(run), missing };
-}
-
-function faultOf({ invalidReward, notCopied }: TestRun): Fault | null {
-  if (notCopied !== undefined) return { type: 'SetupFailed', evidence: notCopied };
-  return invalidReward === undefined ? null : { type: 'InvalidReward', evidence: invalidReward };
+  return { verdict, evidence: isSolved(verdict) ? [] : evidenceIn(run) };
 }
 
 /** Judges work that cannot be placed for the tests, or in which the task's own files cannot be restored. */
@@ -65,7 +47,7 @@ export async function judgeRefused(
   const log = Buffer.from(`The diff does not apply:\n${refusal}\n`);
   const flags = firstOfEach([...flagEvaluation(patch, protection, null), ...beyond]);
   const failed = { kind: 'patch-failed', value: null, exitCode: null, log } as const;
-  return { verdict: await toVerdict(store, failed, { subject, flags }), fault: null, missing: [] };
+  return { verdict: await toVerdict(store, failed, { subject, flags }), evidence: [] };
 }
 
 interface EndedWork {
@@ -81,5 +63,5 @@ export async function judgeEnded(store: Store, evidence: string, { task, diff, s
   const ended = { trick: 'limit', evidence: `the evaluation's sandbox was brought down: ${evidence}` } as const;
   const flags = firstOfEach([...flagEvaluation(patch, task.protection, null), ended]);
   const run = { kind: 'no-reward', value: null, exitCode: null, log } as const;
-  return { verdict: await toVerdict(store, run, { subject, flags }), fault: null, missing: [] };
+  return { verdict: await toVerdict(store, run, { subject, flags }), evidence: [] };
 }

@@ -5,15 +5,18 @@ import type { GradedTask } from './task.ts';
 /** The time that a reference solution gets before tests that are run to learn about the host. */
 const solutionMs = 120_000;
 
-/** Applies the reference solution in a fresh sandbox. How it ends does not matter: the tests say whether it works. */
+/**
+ * Applies the reference solution in a fresh sandbox, and returns whether it had the time to. How it ends does not matter: the tests say
+ * whether it works.
+ */
 export async function solve(
   sandbox: Sandbox,
   { solution, env, solutionEnv }: Pick<GradedTask, 'solution' | 'env' | 'solutionEnv'>,
   { workdir, path }: { readonly workdir: string; readonly path: string | null },
   signal: AbortSignal,
-): Promise<void> {
+): Promise<boolean> {
   await sandbox.putFiles({ tree: solution, at: '/solution', owner: 'agent' }, signal);
-  await sandbox.exec(
+  const { timedOut } = await sandbox.exec(
     {
       account: 'agent',
       cwd: workdir,
@@ -24,4 +27,5 @@ export async function solve(
     },
     signal,
   );
+  return !timedOut;
 }

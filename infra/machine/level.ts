@@ -16,3 +16,10 @@ export function scarcest(levels: readonly Level[], resource: Resource, by: 'free
   const known = levels.filter((level) => level.resource === resource);
   return known.reduce<Level | undefined>((least, one) => (least && least[by] <= one[by] ? least : one), undefined);
 }
+
+/** The free space in MB below which a disk counts as full: what it lacks is used in a moment. */
+const fullMb = 64;
+
+/** Whether one of the disks is full. */
+export const isDiskFull = (levels: readonly Level[]): boolean =>
+  levels.some(({ resource, free }) => resource === 'disk' && free < fullMb);

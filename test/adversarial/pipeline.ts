@@ -9,6 +9,7 @@ import { captureDiff } from '../../infra/grading/capture/capture-diff.ts';
 import { evaluate } from '../../infra/grading/evaluate.ts';
 import { evaluateInPlace } from '../../infra/grading/evaluate-in-place.ts';
 import type { EvaluationHost } from '../../infra/grading/evaluation.ts';
+import { createKnownRuns } from '../../infra/grading/evidence/known-runs.ts';
 import { judgeDiff } from '../../infra/grading/judge-diff.ts';
 import { judgeInPlace } from '../../infra/grading/judge-in-place.ts';
 import { judgeSnapshot } from '../../infra/grading/snapshot/judge-snapshot.ts';
@@ -25,6 +26,7 @@ import type { Sandbox, SandboxKind, SandboxProvider, SandboxPurpose } from '../.
 import type { Store } from '../../infra/store/store.ts';
 import { flagsOfRollout } from '../../workflows/algorithms/flags.ts';
 import { rewardOf } from '../../workflows/algorithms/reward.ts';
+import type { BlobRef } from '../../workflows/contracts/blob.ts';
 import type { Diff } from '../../workflows/contracts/diff.ts';
 import type { Trick } from '../../workflows/contracts/flags.ts';
 import type { Snapshot } from '../../workflows/contracts/snapshot.ts';
@@ -81,7 +83,7 @@ const toKeep = { secrets: [secret], leftOut: [], mostBytes: 2 ** 26 } as const;
 const size = { cpus: 1, memoryMb: 512, diskMb: 256, pids: 128 } as const;
 
 /** The sandboxes of each kind but those that a test opens itself. */
-const providers: Readonly<Partial<Record<SandboxKind, OpenProvider>>> = {
+export const providers: Readonly<Partial<Record<SandboxKind, OpenProvider>>> = {
   docker: (stack) => createDockerProvider({ stack }),
   local: (stack, home) => createLocalProvider({ root: join(home, 'boxes'), stack, spawner: createHelperSpawner() }),
 };
@@ -181,6 +183,8 @@ export async function createPipeline(
     store,
     verdicts: createVerdictCache({ records: createRecords(join(home, 'verdicts')), store }),
     solvable: new Set(),
+    knownRuns: createKnownRuns(),
+    isDiskFull: () => false,
     tasks: { open: async ({ id }) => opened.get(id) ?? assert.fail() },
     choose: async () => provider,
     evaluationMounts: async () => mounts,
@@ -190,15 +194,19 @@ export async function createPipeline(
   };
   const left: string[] = [];
   const opened = new Map<string, HarborTask>();
+  const bundles = new Map<HarborTask, BlobRef>();
   /** Makes the task known to the host, and describes its evaluation. */
   const requestOf = async (files: HarborTask, diff: Diff, { answer }: ScriptedAgent) => {
     const id = `${stack}-${count++}`;
     opened.set(id, files);
-    const bundle = await store.put(Buffer.from(id), 'text/plain');
+    const bundle = await (bundles.get(files) ?? store.put(Buffer.from(id), 'text/plain'));
+    bundles.set(files, bundle);
     const task = { ...files.description, id, bundle };
     const epoch = { rollout: id, epoch: 1 };
     const given = answer === undefined ? {} : { answer: await store.put(Buffer.from(answer), 'text/plain') };
-    return { epoch, run: 'run', task, sandbox: kind, diff, timeoutMs: testTimeoutMs, ...given };
+    const limitSec = files.description.evaluationTimeoutSec;
+    const timeoutMs = limitSec === null ? testTimeoutMs : limitSec * 1000;
+    return { epoch, run: 'run', task, sandbox: kind, diff, timeoutMs, ...given };
   };
   const first = { number: 1, report: () => undefined };
 

@@ -79,6 +79,13 @@ export const failureKinds = {
       'The tests wrote a reward that is not a number from 0 to 1, or scores without weights, also for the untouched workspace; or a reward of your own is no such number.',
     remedy: "Correct the task's `tests/test.sh` or your reward, or name `reward_weights`.",
   },
+  BrokenTests: {
+    outcome: 'invalid-task',
+    retryable: false,
+    description:
+      'The tests cannot pass: a download fails, a program is missing, their disk is full or they write no reward, also over the untouched workspace and with the reference solution.',
+    remedy: 'Correct the task as the message says, and run `temper tasks validate`.',
+  },
   MissingProgram: {
     outcome: 'infra',
     retryable: false,

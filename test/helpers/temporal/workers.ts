@@ -36,6 +36,7 @@ import { createRuntime, runtimeTarget } from '../../../infra/agents/runtime.ts';
 import { createPublicNetwork } from '../../../infra/egress/network.ts';
 import { createEgressPlaces } from '../../../infra/egress/places.ts';
 import type { GatewayControl } from '../../../infra/gateway/control.ts';
+import { createKnownRuns } from '../../../infra/grading/evidence/known-runs.ts';
 import { createVerdictCache } from '../../../infra/grading/verdict-cache.ts';
 import { kept } from '../../../infra/machine/fit.ts';
 import { createRewards } from '../../../infra/rewards.ts';
@@ -260,6 +261,8 @@ function createTestHost({ home, provider, taskRoots, capacity, gateway, ...optio
     store,
     verdicts: createVerdictCache({ records: createRecords(join(home, 'verdicts')), store }),
     solvable: new Set(),
+    knownRuns: createKnownRuns(),
+    isDiskFull: () => false,
     tasks: createTasks({ store, roots: taskRoots ?? [], dataSets: { directory: cacheDir, offline: true }, variables }),
     slots: createSlots(capacity ?? 4),
     results: createKeptResults(join(home, 'results'), 3_600_000),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { describe, it } from 'node:test';
-import { missingPrograms } from '../../../../infra/grading/tests/missing-programs.ts';
+import { missingPrograms } from '../../../../infra/grading/evidence/missing-programs.ts';
 
 const absent = 'temper-has-no-such-program';
 

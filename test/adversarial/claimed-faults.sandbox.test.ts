@@ -1,0 +1,3 @@
+import { claimedFaultsSuite } from './claimed-faults.ts';
+
+claimedFaultsSuite('local');
