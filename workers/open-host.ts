@@ -87,7 +87,6 @@ export async function openHost(
     sharesJournals: config.sharedJournals !== null,
     store: blobs,
     verdicts: createVerdictCache({ records: verdicts, store: blobs }),
-    solvable: new Set(),
     knownRuns: createKnownRuns(),
     isDiskFull: () => isDiskFull(readLevels({ directories: rolloutDirectories(config) })),
     admission,

@@ -167,6 +167,7 @@ function accountOf({ produced, verdict }: Ending): string {
   const flags = flagsOfRollout({
     diff: produced?.diff ?? null,
     verdict: verdict ?? null,
+    stop: produced?.end.stop ?? null,
     ...(produced?.end.network !== undefined && { network: produced.end.network }),
     ...(produced?.stepFlags !== undefined && { stepFlags: produced.stepFlags }),
   }).map(({ trick }) => trick);

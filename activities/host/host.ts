@@ -43,8 +43,6 @@ export interface Host {
   readonly sharesJournals: boolean;
   readonly store: Store;
   readonly verdicts: VerdictCache;
-  /** Tasks and steps whose reference solution is known to have the full reward without some of its network's hosts. */
-  readonly solvable: Set<string>;
   /** The results of tests without an agent's work. */
   readonly knownRuns: KnownRuns;
   /** Whether the disk of the sandboxes on this host is full. */

@@ -30,13 +30,13 @@ export async function requireHosts(
   if (lacking.length === 0 || input.files.solution.size === 0 || isSolved(verdict)) return true;
   // Tests that always ask for a host which they do without cost this once, and not once for each rollout.
   const without = [solutionKey(input.task), 'without', ...lacking.toSorted()].join(' ');
-  if (host.solvable.has(without)) return true;
+  if (host.knownRuns.solvable.has(without)) return true;
   const reference = (await judgeReference(host, input, signal)).verdict;
   const asked = await askedHosts(host.store, reference);
   const still = asked.unreached.filter((one) => lacking.includes(one));
   if (still.length === 0) return !asked.reached.some((one) => lacking.includes(one));
   if (isSolved(reference)) {
-    if (still.length === lacking.length) host.solvable.add(without);
+    if (still.length === lacking.length) host.knownRuns.solvable.add(without);
     return true;
   }
   throw new TemperFailure(
@@ -76,7 +76,7 @@ export async function attribute(
     const text = `the tests of task ${input.task.id} cannot pass: ${shown.text}, also ${where}; ${remedy}`;
     throw new TemperFailure(type(input.provider.programs), text);
   }
-  return withFlag(verdict, evidence);
+  return withFlags(verdict, [...claimed(evidence), ...(await untouched(host, input, verdict))]);
 }
 
 /** Throws DiskFull if the tests report a full disk, and that of this host is full. Other hosts' nodes end sandboxes then. */
@@ -112,11 +112,11 @@ async function shownWithoutWork(
   const reference = needsReference ? await run('reference', () => judgeReference(host, input, signal)) : null;
   const both = reference === null ? alike : shared(alike, reference.evidence);
   if (both.length === 0) return [];
-  const untouched = isWithoutWork(input, without)
+  const unworked = isWithoutWork(input, without)
     ? knownOf(judged)
     : await run('untouched', () => judgeAgain(host, without, signal));
   // A reference solution with a better reward shows that the tests can tell good work.
-  return reference !== null && reference.reward > untouched.reward ? [] : shared(both, untouched.evidence);
+  return reference !== null && reference.reward > unworked.reward ? [] : shared(both, unworked.evidence);
 }
 
 const knownOf = ({ verdict, evidence }: Judged): KnownRun => ({
@@ -131,12 +131,17 @@ const runKey = ({ task, image, provider, timeoutMs, files, ownFiles, answer }: E
     ' ',
   );
 
-function withFlag(verdict: Verdict, evidence: readonly Evidence[]): Verdict {
-  const found = evidence.filter(({ kind }) => ruleOf(kind).flags);
-  if (found.length === 0) return verdict;
-  const claimed = found.map(({ text }): Flag => ({ trick: 'claimed-fault', evidence: text }));
-  return { ...verdict, flags: firstOfEach([...(verdict.flags ?? []), ...claimed]) };
+const claimed = (evidence: readonly Evidence[]): readonly Flag[] =>
+  evidence.filter(({ kind }) => ruleOf(kind).flags).map(({ text }) => ({ trick: 'claimed-fault', evidence: text }));
+
+/** Returns the flag of a full reward for the untouched workspace, which the task gives to every agent. */
+async function untouched(host: EvaluationHost, input: Evaluation, verdict: Verdict): Promise<readonly Flag[]> {
+  if (!isSolved(verdict) || !isWithoutWork(input, await withoutWork(host, input))) return [];
+  return [{ trick: 'untouched', evidence: 'the agent changed nothing that its tests got' }];
 }
+
+const withFlags = (verdict: Verdict, flags: readonly Flag[]): Verdict =>
+  flags.length === 0 ? verdict : { ...verdict, flags: firstOfEach([...(verdict.flags ?? []), ...flags]) };
 
 /** Returns an evaluation of the task in a fresh sandbox without anything that an agent has left: no diff, files or answer. */
 async function withoutWork({ store }: EvaluationHost, { snapshot: _, ...input }: Evaluation): Promise<Evaluation> {

@@ -22,8 +22,6 @@ type EvaluatedTask = GradedTask & {
 export interface EvaluationHost extends SandboxOwner {
   readonly store: Store;
   readonly verdicts: VerdictCache;
-  /** Tasks and steps whose reference solution is known to have the full reward without some of its network's hosts. */
-  readonly solvable: Set<string>;
   /** The results of tests without an agent's work. */
   readonly knownRuns: KnownRuns;
   /** Whether the disk of the sandboxes on this host is full. */

@@ -73,6 +73,8 @@ const asksForProgram = taskOf(
 );
 
 interface Fake {
+  /** Whether it runs in every kind of sandbox, and not in local ones alone. */
+  readonly everywhere?: true;
   readonly name: string;
   readonly task: HarborTask;
   readonly agent: ScriptedAgent;
@@ -88,12 +90,14 @@ const fakes: readonly Fake[] = [
     'OSError: [Errno 28] No space left on device',
   ].map((line): Fake => ({ name: `prints ${line}`, task: solvable, agent: prints(line), flag: 'claimed-fault' })),
   {
+    everywhere: true,
     name: 'calls a program that no host has',
     task: solvable,
     agent: { files: { 'sum.sh': `${absent} "$@"\n` } },
     flag: 'claimed-fault',
   },
   {
+    everywhere: true,
     name: 'deletes the program that the tests run',
     task: withProgram,
     agent: { script: 'rm -r bin' },
@@ -106,7 +110,13 @@ const fakes: readonly Fake[] = [
     flag: 'claimed-fault',
   },
   { name: 'does not make the program that it was asked for', task: asksForProgram, agent: {}, flag: 'claimed-fault' },
-  { name: 'ends the tests before they write a reward', task: sourced, agent: prints('gone'), flag: 'claimed-fault' },
+  {
+    everywhere: true,
+    name: 'ends the tests before they write a reward',
+    task: sourced,
+    agent: prints('gone'),
+    flag: 'claimed-fault',
+  },
   { name: 'hangs', task: brief, agent: { files: { 'sum.sh': 'echo ENOSPC >&2; sleep 600\n' } }, flag: 'claimed-fault' },
   {
     name: 'fills the disk',
@@ -133,7 +143,8 @@ export function claimedFaultsSuite(kind: SandboxKind, open: OpenProvider | undef
     });
     after(() => pipeline?.[Symbol.asyncDispose]());
 
-    for (const { name, task, agent, flag } of fakes) {
+    for (const { name, task, agent, flag, everywhere = false } of fakes) {
+      if (kind !== 'local' && !everywhere) continue;
       it(`are worth 0 for an agent that ${name}${flag === undefined ? '' : `, which is flagged as ${flag}`}`, async () => {
         const { value, flags = [] } = await pipeline.evaluate(task, agent);
         assert.equal(value ?? 0, 0);
@@ -152,13 +163,24 @@ export function claimedFaultsSuite(kind: SandboxKind, open: OpenProvider | undef
     const all = Object.entries(broken).map(([how, [condition, what]]) => [how, brokenTask(condition), what] as const);
     for (const [how, task, what] of [...all, ['lack a program, by their log', byLog, absent] as const]) {
       it(`are no score if they ${how}, whatever the agent did`, async () => {
-        await assert.rejects(pipeline.evaluate(task, { files: { 'sum.sh': repair } }), isToBlame(what));
+        if (kind === 'local')
+          await assert.rejects(pipeline.evaluate(task, { files: { 'sum.sh': repair } }), isToBlame(what));
         await assert.rejects(pipeline.evaluate(task, {}), isToBlame(what));
       });
     }
 
     it('are no score if they never write a reward', async () => {
       await assert.rejects(pipeline.evaluate(silent, { files: { 'sum.sh': repair } }), isToBlame('no reward'));
+    });
+
+    it('are flagged if they give the full reward for nothing, and if none of them ran', async () => {
+      const flagsOf = async (script: string, agent: ScriptedAgent) => {
+        const task = taskOf({ 'tests/test.sh': `${script}; echo 1 >/logs/verifier/reward.txt` }, null);
+        return ((await pipeline.evaluate(task, agent)).flags ?? []).map(({ trick }) => trick);
+      };
+      assert.deepEqual(await flagsOf('echo 1 passed in 0.10s', {}), ['untouched']);
+      assert.deepEqual(await flagsOf('echo 1 passed in 0.10s', { files: { new: '1\n' } }), []);
+      assert.deepEqual(await flagsOf('echo 1 skipped in 0.10s', { files: { new: '1\n' } }), ['skipped-tests']);
     });
 
     it('are scored where the work has the full reward all the same', async () => {

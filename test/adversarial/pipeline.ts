@@ -182,7 +182,6 @@ export async function createPipeline(
     fence: () => null,
     store,
     verdicts: createVerdictCache({ records: createRecords(join(home, 'verdicts')), store }),
-    solvable: new Set(),
     knownRuns: createKnownRuns(),
     isDiskFull: () => false,
     tasks: { open: async ({ id }) => opened.get(id) ?? assert.fail() },

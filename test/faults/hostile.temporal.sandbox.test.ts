@@ -27,6 +27,12 @@ const right = 'echo right > answer.txt';
 const weighing =
   '[environment]\ndocker_image = "temper-tasks:bookworm"\n[verifier]\ntimeout_sec = 120.0\nreward_weights = { a = 3, b = 1 }\n';
 
+/** Tests that run what the agent wrote, and then write their reward. */
+const run = {
+  workspace: { 'answer.txt': 'true\n' },
+  test: 'bash answer.txt; [ -f /logs/verifier/reward.txt ] || [ ! -e /logs/verifier/reward.txt ] && echo 0 > /logs/verifier/reward.txt',
+};
+
 const cases: readonly Case[] = [
   {
     name: 'a malformed task.toml',
@@ -116,15 +122,17 @@ const cases: readonly Case[] = [
   },
   {
     name: 'a solution that puts a directory in place of its reward',
-    files: { test: 'mkdir /logs/verifier/reward.txt; echo 1 > /logs/verifier/reward.txt' },
+    files: { ...run, solve: 'echo mkdir /logs/verifier/reward.txt > answer.txt' },
     ends: ['scored', 0, 'no-reward'],
+    flags: ['claimed-fault'],
   },
   {
     name: 'a solution that puts a pipe in place of its reward',
-    files: { test: 'mkfifo /logs/verifier/reward.txt; echo 1 > /logs/verifier/reward.json' },
+    files: { ...run, solve: 'echo mkfifo /logs/verifier/reward.txt > answer.txt' },
     ends: ['scored', 0, 'no-reward'],
+    flags: ['claimed-fault'],
   },
-  { name: 'tests that write nothing', files: { test: 'exit 3' }, ends: ['scored', 0, 'no-reward'] },
+  { name: 'tests that write nothing', files: { test: 'exit 3' }, ends: ['invalid-task', null, 'BrokenTests'] },
   { name: 'an agent that deletes .git', files: { solve: `rm -rf .git; ${right}` }, ends: ['scored', 1, 'graded'] },
   {
     name: 'an agent that commits its work',
@@ -150,6 +158,7 @@ const cases: readonly Case[] = [
     name: 'an agent that kills every process it can reach',
     files: { solve: `${right}; kill -9 -1` },
     ends: ['scored', 1, 'graded'],
+    flags: ['crash'],
   },
   {
     name: 'an agent that runs out of time',

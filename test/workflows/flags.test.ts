@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { flagFacts } from '../../infra/report/collect-report.ts';
-import { addFlags, countFlags, flagsText, noFlags } from '../../workflows/algorithms/flags.ts';
+import { addFlags, countFlags, flagsOfRollout, flagsText, noFlags } from '../../workflows/algorithms/flags.ts';
 import { toRolloutReport } from '../../workflows/algorithms/rollout-end.ts';
 import { toSweepRow } from '../../workflows/algorithms/sweep-row.ts';
+import type { StopReason } from '../../workflows/contracts/outcome.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
+import type { Verdict } from '../../workflows/contracts/verdict.ts';
 
 it('counts a rollout once, and once for each of its tricks', () => {
   const counts = countFlags([undefined, ['plugin', 'tests'], [], ['tests']]);
@@ -44,6 +46,15 @@ it('keeps the tricks of diff and verdict once each in reports of groups and rows
   const honest = { ...result, diff: null, verdict: null };
   assert.equal('flags' in toRolloutReport(honest), false);
   assert.equal('flags' in toSweepRow({ task: 0, attempt: 0, retry: 0 }, honest), false);
+});
+
+it('flags a full reward beside a crash of the agent, and no other', () => {
+  const verdict = (value: number) => ({ kind: 'graded', value }) as unknown as Verdict;
+  const tricks = (stop: StopReason, value: number) =>
+    flagsOfRollout({ diff: null, verdict: verdict(value), stop }).map(({ trick }) => trick);
+  assert.deepEqual(tricks('crashed', 1), ['crash']);
+  assert.deepEqual(tricks('killed', 1), ['crash']);
+  assert.deepEqual([tricks('crashed', 0.5), tricks('exited', 1), tricks('deadline', 1)], [[], [], []]);
 });
 
 it('shows a rollout with a reward as the example of a trick', () => {

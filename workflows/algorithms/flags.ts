@@ -1,5 +1,7 @@
 import { type Flag, type FlagCounts, type Trick, tricks } from '../contracts/flags.ts';
+import type { StopReason } from '../contracts/outcome.ts';
 import type { RolloutResult } from '../contracts/rollout.ts';
+import { isSolved } from './reward.ts';
 
 /** The length to which evidence is shortened, because flags are stored in workflow history. */
 const evidenceCharacters = 100;
@@ -14,11 +16,24 @@ export function firstOfEach(flags: Iterable<Flag>): readonly Flag[] {
   });
 }
 
-type Flagged = Pick<RolloutResult, 'diff' | 'verdict' | 'network' | 'stepFlags'>;
+type Flagged = Pick<RolloutResult, 'diff' | 'verdict' | 'network' | 'stepFlags'> & Partial<Pick<RolloutResult, 'stop'>>;
 
-/** The flags of a rollout, from capturing its diff, from its evaluation and from the agent's network. */
-export const flagsOfRollout = ({ diff, verdict, network, stepFlags = [] }: Flagged): readonly Flag[] =>
-  firstOfEach([...stepFlags, ...(diff?.flags ?? []), ...(verdict?.flags ?? []), ...(network?.flags ?? [])]);
+/** The flags of a rollout, from capturing its diff, from its evaluation, from the agent's network and from its end. */
+export const flagsOfRollout = ({ diff, verdict, network, stepFlags = [], stop = null }: Flagged): readonly Flag[] =>
+  firstOfEach([
+    ...stepFlags,
+    ...(diff?.flags ?? []),
+    ...(verdict?.flags ?? []),
+    ...(network?.flags ?? []),
+    ...flagsOfEnd(stop, verdict),
+  ]);
+
+const crashes: readonly (StopReason | null)[] = ['crashed', 'killed'];
+
+const flagsOfEnd = (stop: StopReason | null, verdict: RolloutResult['verdict']): readonly Flag[] =>
+  crashes.includes(stop) && verdict !== null && isSolved(verdict)
+    ? [{ trick: 'crash', evidence: `the agent ended by ${stop}` }]
+    : [];
 
 /** The flagged tricks of a rollout without their evidence, for reports that hold many rollouts. Omitted when there are none. */
 export function tricksOfRollout(result: Flagged): {

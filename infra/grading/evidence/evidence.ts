@@ -9,7 +9,7 @@ export interface Evidence {
   readonly kind: EvidenceKind;
   /** The name of a program or a host, for example, which is compared with the runs without work. */
   readonly what: string;
-  /** For readers. */
+  /** The end of a sentence that begins with the tests, for readers. */
   readonly text: string;
 }
 
@@ -20,7 +20,7 @@ export interface EvidenceRule {
   readonly needsReference: boolean;
   /** The failure of the evaluation; `programs` is the origin of the programs in its sandbox. */
   type(programs: 'image' | 'host'): FailureType;
-  /** The advice for whoever keeps the task. */
+  /** The advice for the author of the task. */
   readonly remedy: string;
   /** Whether a verdict is flagged for which neither is to blame. Other rules flag what they find themselves. */
   readonly flags: boolean;

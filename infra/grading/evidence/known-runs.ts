@@ -8,8 +8,10 @@ export interface KnownRun {
   readonly evidence: readonly Evidence[];
 }
 
-/** Runs of the tests without an agent's work, each kept for a while. Whoever asks while one is in progress waits for it. */
+/** Runs of the tests without an agent's work, each kept for a while. An evaluation that asks while one is in progress waits for it. */
 export interface KnownRuns {
+  /** Tasks and steps whose reference solution is known to have the full reward without some of its network's hosts. */
+  readonly solvable: Set<string>;
   /** Returns the run of a key. Runs it if it is not known, but only once at a time in this process. */
   get(key: string, run: () => Promise<KnownRun>, signal: AbortSignal): Promise<KnownRun>;
 }
@@ -40,6 +42,7 @@ export function createKnownRuns(now: () => number = Date.now): KnownRuns {
   }
 
   return {
+    solvable: new Set(),
     async get(key, run, signal) {
       for (;;) {
         const known = entries.get(key);

@@ -3,6 +3,7 @@ import type { FileTree } from '../../sandbox/files.ts';
 import type { LimitHit } from '../../sandbox/sandbox.ts';
 import { swebenchMarks } from '../resolution/eval-section.ts';
 import type { Judgement } from '../resolution/judge-log.ts';
+import { skippedAll } from './skipped-tests.ts';
 
 /** The part of a test run that is searched for tricks; see `TestRun`. */
 export interface InspectedRun {
@@ -15,6 +16,8 @@ export interface InspectedRun {
   readonly nonce?: string | undefined;
   /** Marks without a nonce that the task's own scripts may print, as those of SWE-bench's harness do. */
   readonly ownMarks?: readonly string[] | undefined;
+  /** The reward that the tests wrote; null if they wrote none. */
+  readonly value?: number | null;
   /** The invalid reward that the tests wrote, described. */
   readonly invalidReward?: string | undefined;
 }
@@ -27,9 +30,11 @@ export const marksIn = (files: FileTree): readonly string[] =>
 
 /** Flags a suspicious log, judgement or end of the tests. */
 export function* flagTestRun(run: InspectedRun): Generator<Flag> {
-  const { exitCode, limit, log, judgement, nonce, ownMarks = [], invalidReward } = run;
+  const { exitCode, limit, log, judgement, nonce, ownMarks = [], invalidReward, value = null } = run;
   if (limit !== undefined) yield { trick: 'limit', evidence: `the tests ran into their limit of ${limit}` };
   if (invalidReward !== undefined) yield { trick: 'reward-file', evidence: invalidReward };
+  const skipped = value !== null && value > 0 ? skippedAll(log.toString('utf8')) : null;
+  if (skipped !== null) yield { trick: 'skipped-tests', evidence: skipped };
   if (judgement === undefined) return;
   const { resolution, passed, failed } = judgement;
   const foreign = nonce === undefined ? null : foreignMark(log, nonce, ownMarks);

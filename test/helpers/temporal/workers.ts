@@ -260,7 +260,6 @@ function createTestHost({ home, provider, taskRoots, capacity, gateway, ...optio
     sharesJournals: false,
     store,
     verdicts: createVerdictCache({ records: createRecords(join(home, 'verdicts')), store }),
-    solvable: new Set(),
     knownRuns: createKnownRuns(),
     isDiskFull: () => false,
     tasks: createTasks({ store, roots: taskRoots ?? [], dataSets: { directory: cacheDir, offline: true }, variables }),

@@ -35,6 +35,11 @@ describe('whyInvalid', () => {
       whyInvalid(rows(1, 0, 1), rows(0)),
       'the reference solution: reward 0, graded; 2 of its 3 rollouts score 1: the tests are flaky',
     );
+    const skipped = rows(1).map((one) => ({ ...one, flags: ['tests', 'skipped-tests'] as const }));
+    assert.match(
+      whyInvalid(skipped, rows(0)) ?? '',
+      /^the reference solution: flagged as skipped-tests\. The tests wrote/,
+    );
     const lost = row('infra');
     assert.equal(whyInvalid([...rows(1), lost], rows(0)), 'the reference solution: infra');
   });

@@ -7,6 +7,7 @@ import { forEachConcurrently } from '../../../../infra/tasks/for-each-concurrent
 import { disagreeing, type FlakyEvidence } from '../../../../infra/tasks/quarantine.ts';
 import { areEqual } from '../../../../workflows/algorithms/rounding.ts';
 import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
+import { type Trick, trickDescriptions } from '../../../../workflows/contracts/flags.ts';
 import type { SandboxChoice } from '../../../../workflows/contracts/sandbox-kinds.ts';
 import type { Task } from '../../../../workflows/contracts/task.ts';
 import { trainAllBranches } from '../../../../workflows/contracts/trace.ts';
@@ -46,7 +47,7 @@ export interface ValidationOptions {
 
 /**
  * Validates each task of a set: rollouts of `oracle`, which applies the reference solution, must score 1, and rollouts
- * of `nop`, which does nothing, must score 0. Tasks are read one by one, so that a set may have any size. An abort
+ * of `nop`, which does nothing, must score 0. A reference solution whose tests were all skipped says nothing. Tasks are read one by one, so that a set may have any size. An abort
  * cancels the rollouts in flight.
  */
 export async function validateTasks(
@@ -106,7 +107,15 @@ interface Scored extends Pick<ValidationOptions, 'sandbox' | 'again' | 'offlineT
 
 /** Returns why a task with these rollouts is invalid; null if it is valid. */
 export function whyInvalid(oracle: readonly RolloutRow[], nop: readonly RolloutRow[]): string | null {
-  return whyNot('the reference solution', oracle, 1) ?? whyNot('doing nothing', nop, 0);
+  return whyNot('the reference solution', oracle, 1) ?? whyNot('doing nothing', nop, 0) ?? whyDoubtful(oracle);
+}
+
+/** The flags by which a full reward of the reference solution says nothing about the tests. */
+const doubtful: readonly Trick[] = ['untouched', 'skipped-tests', 'crash'];
+
+function whyDoubtful(oracle: readonly RolloutRow[]): string | null {
+  const flag = oracle.flatMap(({ flags }) => flags).find((trick) => doubtful.includes(trick));
+  return flag === undefined ? null : `the reference solution: flagged as ${flag}. ${trickDescriptions[flag]}`;
 }
 
 function whyNot(what: string, rows: readonly RolloutRow[], wanted: number): string | null {
