@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { after, before, describe, it } from 'node:test';
-import { promisify } from 'node:util';
 import { type HarborTask, readHarborTask } from '../../infra/harbor/harbor-task.ts';
 import type { Sandbox } from '../../infra/sandbox/sandbox.ts';
 import type { SandboxKind } from '../../workflows/contracts/sandbox-kinds.ts';
@@ -21,7 +19,8 @@ const hooks = {
   MARK: `it's "quoted" $HOME`,
 } as const;
 const quoted = (text: string): string => JSON.stringify(text).replaceAll('$', '\\$');
-const dockerfile = `FROM temper-tasks:bookworm
+/** The image of a task with a directory of the agent in its PATH. */
+export const plantedImage = `FROM temper-tasks:bookworm
 RUN mkdir -p ${bin} /workspace/lib && cp /usr/bin/true ${bin}/project
 ENV PATH=${bin}:$PATH FIRST=${bin}
 ENV ${Object.entries(hooks)
@@ -29,20 +28,6 @@ ENV ${Object.entries(hooks)
   .join(' ')}
 WORKDIR /workspace
 `;
-
-const run = promisify(execFile);
-
-/** Builds the image of these tasks, and returns its name. */
-export async function buildPlantedImage(): Promise<string> {
-  const image = `temper-planted:${process.pid}`;
-  const built = run('docker', ['build', '--quiet', '--tag', image, '-']);
-  built.child.stdin?.end(dockerfile);
-  await built;
-  return image;
-}
-
-export const removePlantedImage = async (image: string): Promise<void> =>
-  void (await run('docker', ['image', 'rm', '--force', image]));
 
 /** Programs that temper starts in a sandbox, and that a task's tests or agents could start as well. */
 const names =
@@ -86,6 +71,7 @@ function task(image: string, grading: string, env: Readonly<Record<string, strin
 
 type Evaluate = (pipeline: Pipeline) => (task: HarborTask, agent: ScriptedAgent) => Promise<Evaluated>;
 const inPlace: Evaluate = ({ runInPlace }) => runInPlace;
+const snapshot = 'a fresh sandbox with all that it changed';
 /** Ways of grading, each with the task's settings for it. */
 const ways: Readonly<Record<string, readonly [string, Evaluate]>> = {
   'a fresh sandbox with its diff': ['', ({ run }) => run],
@@ -95,7 +81,7 @@ const ways: Readonly<Record<string, readonly [string, Evaluate]>> = {
       (files, agent) =>
         runArtifacts(files, agent, ['/workspace']),
   ],
-  'a fresh sandbox with all that it changed': ['sandbox = "snapshot"\n', ({ runSnapshot }) => runSnapshot],
+  [snapshot]: ['sandbox = "snapshot"\n', ({ runSnapshot }) => runSnapshot],
   'its own sandbox': ['sandbox = "same"\n', inPlace],
   'its own sandbox, with its processes': ['sandbox = "same"\nkeep_processes = true\n', inPlace],
 };
@@ -106,6 +92,12 @@ interface PlantedTask {
   readonly env: Readonly<Record<string, string>>;
 }
 
+interface PlantedSuite {
+  readonly image: () => Promise<string>;
+  readonly open?: OpenProvider;
+  readonly carriesChanges?: boolean;
+}
+
 /**
  * Checks that no program of temper's own is one that an agent has put into a directory of its image's PATH, or one that a variable
  * of the image or the task leads to.
@@ -113,7 +105,7 @@ interface PlantedTask {
 export function plantedSuite(
   kind: SandboxKind,
   { title, env }: PlantedTask,
-  { image, open }: { readonly image: () => Promise<string>; readonly open?: OpenProvider },
+  { image, open, carriesChanges = true }: PlantedSuite,
 ): void {
   describe(`an agent of a ${kind} sandbox that plants programs ${title}`, () => {
     let pipeline: Pipeline;
@@ -135,6 +127,7 @@ export function plantedSuite(
     after(() => pipeline?.[Symbol.asyncDispose]());
 
     for (const [where, [grading, way]] of Object.entries(ways)) {
+      if (where === snapshot && !carriesChanges) continue;
       it(`earns nothing, and honest work all, for tests in ${where}`, async () => {
         const files = task(named, grading, env);
         const cheat = await way(pipeline)(files, { script: plant });
