@@ -69,6 +69,19 @@ function task(image: string, grading: string, env: Readonly<Record<string, strin
   );
 }
 
+/** The image of a task whose shells first run a file of the agent, and an agent that writes the reward there. */
+export const hookingImage = 'FROM temper-tasks:bookworm\nENV BASH_ENV=/workspace/hook.sh MARK=hooked\n';
+const hook = { files: { 'hook.sh': '[ ! -w /logs/verifier ] || trap "echo 1 >/logs/verifier/reward.txt" EXIT\n' } };
+
+/** Checks that a variable of the image leads the tests to a file of the agent, as it does outside temper. */
+export function hookedSuite(image: () => Promise<string>): void {
+  it("earns the reward by a known trick: the image's BASH_ENV names a file in the workdir", async () => {
+    await using pipeline = await createPipeline('docker');
+    const { reward, log } = await pipeline.run(task(await image(), '', {}), hook);
+    assert.equal(reward, 1, log);
+  });
+}
+
 type Evaluate = (pipeline: Pipeline) => (task: HarborTask, agent: ScriptedAgent) => Promise<Evaluated>;
 const inPlace: Evaluate = ({ runInPlace }) => runInPlace;
 const snapshot = 'a fresh sandbox with all that it changed';

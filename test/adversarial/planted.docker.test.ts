@@ -12,7 +12,14 @@ import {
   removeImage,
   specOf,
 } from './odd-images.ts';
-import { plantedForHooks, plantedImage, plantedInPath, plantedSuite } from './planted-suite.ts';
+import {
+  hookedSuite,
+  hookingImage,
+  plantedForHooks,
+  plantedImage,
+  plantedInPath,
+  plantedSuite,
+} from './planted-suite.ts';
 
 describe('in Docker', () => {
   const images: string[] = [];
@@ -27,6 +34,8 @@ describe('in Docker', () => {
 
   plantedSuite('docker', plantedInPath, { image: () => build('path', plantedImage) });
   plantedSuite('docker', plantedForHooks, { image: async () => 'temper-tasks:bookworm' });
+
+  hookedSuite(() => build('hooking', hookingImage));
 
   describe("temper's own programs", () => {
     const stack = `own-programs-${process.pid}`;

@@ -182,7 +182,9 @@ export function lossOf(name: string, uid: string | undefined, pod: V1Pod | undef
   if (phase === 'Failed' || phase === 'Succeeded' || ended !== undefined) {
     if (known) return lost(name, ...known, evidence);
     if (ended?.exitCode === lacksProgram) return lacking(name, pod, `${ended.message}`.trim());
-    if (ended?.exitCode === loadsFiles) return loadsOfAgent(name, `${ended.message}`.trim());
+    // Between complaints of the loader, the set-up has named the file.
+    const named = `${ended?.message}`.split('\n').findLast((line) => line.startsWith('/'));
+    if (ended?.exitCode === loadsFiles) return loadsOfAgent(name, `${named}`);
     const how = ended ? `${ended.reason ?? 'ended'}, exit code ${ended.exitCode}, ${ended.message ?? ''}` : 'no status';
     const [loss, text] = ended?.reason === 'OOMKilled' ? outOfMemory : pod.metadata?.deletionTimestamp ? deleted : over;
     return lost(name, loss, text, `${evidence}, ${how}`.slice(0, 500));
