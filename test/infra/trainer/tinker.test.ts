@@ -164,6 +164,13 @@ describe('futures', () => {
     assert.deepEqual(server.seen.at(-1)?.body, { request_id: '2' });
   });
 
+  it('are asked for again after a 500, which may have been that of the server alone', async (t) => {
+    const locked = { status: 500, json: { detail: 'database is locked' } };
+    const { server, trainer } = await trainerOn(t, stepping([locked, locked]));
+    assert.deepEqual(await trainer.optimStep(step), { grad_norm: 3 });
+    assert.equal(server.seen.filter(({ route }) => route.endsWith('optim_step')).length, 1);
+  });
+
   const failures: readonly (readonly [string, Answer, string, RegExp])[] = [
     ['400', { status: 400, json: { detail: 'bad datum' } }, 'TrainerRefused', /bad datum/],
     [
