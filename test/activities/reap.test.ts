@@ -226,9 +226,12 @@ it('removes kept results, and unfinished ones, of rollouts that are over or have
     const seconds = Date.now() / 1000 - hours * 3_600;
     await utimes(`${file}${suffix}`, seconds, seconds);
   };
-  for (const suffix of ['', '.new']) {
-    for (const rollout of ['live', 'over', 'unknown']) await age(`${rollout}${suffix}`, 1, suffix);
-    await age(`forgotten${suffix}`, 24, suffix);
+  for (const [tag, suffix] of [
+    ['', ''],
+    ['.new', '.0a1b.tmp'],
+  ] as const) {
+    for (const rollout of ['live', 'over', 'unknown']) await age(`${rollout}${tag}`, 1, suffix);
+    await age(`forgotten${tag}`, 24, suffix);
   }
   await results.keep({ rollout: 'over', epoch: 2 }, {});
   const server = serverWith({ live: 'RUNNING', 'live.new': 'RUNNING', over: 'COMPLETED', 'over.new': 'COMPLETED' });
