@@ -166,12 +166,16 @@ async function endOf(handle: Handle): Promise<Ended> {
 }
 
 /** Has the report made of the rollouts' records, and signals its summary to the run, which may be closed by now. */
-async function report({ task, member }: GroupInput, handles: readonly Handle[]): Promise<GroupSummary | GroupReport> {
+async function report(
+  { task, member, onFlag }: GroupInput,
+  handles: readonly Handle[],
+): Promise<GroupSummary | GroupReport> {
   const recorded = await control.recordGroup({
     group: workflowInfo().workflowId,
     task,
     rollouts: handles.map(({ firstExecutionRunId }) => firstExecutionRunId),
     ...(member && { member }),
+    ...(onFlag && { onFlag }),
   });
   if (!('summary' in recorded)) return recorded.report;
   await getExternalWorkflowHandle(member?.run ?? '')

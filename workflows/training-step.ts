@@ -10,6 +10,7 @@ import type { RecordStep } from '../activities/interfaces/control.ts';
 import { batches, control, trainer, triggering } from './activities.ts';
 import { staleness } from './algorithms/staleness.ts';
 import { rootMessage } from './contracts/error-message.ts';
+import type { OnFlag } from './contracts/on-flag.ts';
 import { fates, zeroCount } from './contracts/outcome.ts';
 import type { StepResult, Training } from './contracts/run.ts';
 import { searchAttributes } from './contracts/search-attributes.ts';
@@ -29,6 +30,7 @@ export interface TrainingStepInput {
   /** The failure because of which the step is skipped; null if it is made. */
   readonly skippedBecause: string | null;
   readonly training: Training;
+  readonly onFlag?: OnFlag | undefined;
   /** The pool of the run's engines. */
   readonly pool: string;
 }
@@ -56,9 +58,9 @@ export async function trainingStep(input: TrainingStepInput): Promise<StepResult
 type Made = Omit<RecordStep, 'runKey'>;
 
 async function make(input: TrainingStepInput): Promise<Made> {
-  const { runKey, step, steps, groups, training, pool } = input;
+  const { runKey, step, steps, groups, training, pool, onFlag } = input;
   show(step, 'gatherBatch');
-  const gathered = await batches.gatherBatch({ runKey, step, groups, training });
+  const gathered = await batches.gatherBatch({ runKey, step, groups, training, ...(onFlag && { onFlag }) });
   let metrics: Readonly<Record<string, number>> = {};
   let { lastUpdate } = input;
   if (gathered.batch !== null) {

@@ -5,6 +5,7 @@ import type { Store } from '../../infra/store/store.ts';
 import { fateInStep } from '../../workflows/algorithms/group-report.ts';
 import { meanOrNull } from '../../workflows/algorithms/mean.ts';
 import { normalise, trainedTokens } from '../../workflows/algorithms/normalise.ts';
+import { countedReward } from '../../workflows/algorithms/on-flag.ts';
 import { traceMetrics } from '../../workflows/algorithms/trace-metrics.ts';
 import type { Advantages, Batch, BatchSegment } from '../../workflows/contracts/batch.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
@@ -57,7 +58,9 @@ export async function gather({ store, records }: BatchDependencies, input: Gathe
   let minVersion: number | null = null;
   for (const index of input.groups) {
     const report = (await records.read(input.runKey, `group-${index}`)) as GroupReport;
-    const scored = report.rollouts.filter(isScored);
+    const scored = report.rollouts
+      .map((rollout) => ({ ...rollout, reward: countedReward(rollout, input.onFlag) }))
+      .filter(isScored);
     const groupRewards = scored.map(({ reward }) => reward);
     rewards.push(...groupRewards);
     const fate = fateInStep(groupRewards, input.training.zeroVariance);

@@ -44,7 +44,7 @@ export function createRunCheck(deps: RunCheckDependencies): Pick<ControlActiviti
           throw new TemperFailure('UnknownTask', `${input.tasks}: expected tasks, got none; name a set that has tasks`);
         }
         await tasks.resolve(first.address);
-        await requireUnforgeable(tasks, input.tasks);
+        await requireUnforgeable(tasks, input.tasks, signal);
         return leftOut(deps, input, signal);
       }),
   };

@@ -47,7 +47,7 @@ async function recordRollout(
 /** Makes the report of a group whose rollouts have ended. Every writer makes it of the same records, and the first one counts. */
 export async function recordGroup(
   deps: GroupDependencies,
-  { group, task, member, rollouts }: RecordGroup,
+  { group, task, member, rollouts, onFlag }: RecordGroup,
 ): Promise<RecordedGroup> {
   const ended = await settleAll(
     deps,
@@ -57,19 +57,19 @@ export async function recordGroup(
   const { runKey = null, index = 0, admittedVersion = 0 } = member ?? {};
   const report: GroupReport = { group, index, runKey, task, admittedVersion, rollouts: ended.map(reportOf) };
   if (runKey === null) return { report };
-  return { summary: summariseGroup(await writeReport(deps, runKey, report), runKey) };
+  return { summary: summariseGroup(await writeReport(deps, runKey, report), runKey, onFlag) };
 }
 
 /** Returns the state of each of these groups, and records the reports of those that ended without one. */
 export function reconcile(deps: GroupDependencies, input: ReconcileGroups): Promise<readonly GroupState[]> {
-  const { run, runKey, rolloutsPerGroup } = input;
+  const { run, runKey, rolloutsPerGroup, onFlag } = input;
 
   async function stateOf(index: number, admittedVersion: number): Promise<GroupState> {
     const group = groupId(run, runKey, index);
     const ended = (report: GroupReport): GroupState => ({
       index,
       state: 'ended',
-      summary: summariseGroup(report, runKey),
+      summary: summariseGroup(report, runKey, onFlag),
     });
     // The record exists if the group ended normally and only its signal was lost.
     const known = (await deps.records.find(runKey, nameOf(index))) as GroupReport | null;

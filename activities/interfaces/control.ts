@@ -1,5 +1,6 @@
 import type { BlobRef } from '../../workflows/contracts/blob.ts';
 import type { GroupInput, GroupReport, GroupSummary } from '../../workflows/contracts/group.ts';
+import type { OnFlag } from '../../workflows/contracts/on-flag.ts';
 import type {
   FinishedRollout,
   RegradeInput,
@@ -85,7 +86,7 @@ export interface RunActivities {
   }): Promise<{ readonly triggered: readonly string[] }>;
 }
 
-export interface RecordGroup extends Pick<GroupInput, 'task' | 'member'> {
+export interface RecordGroup extends Pick<GroupInput, 'task' | 'member' | 'onFlag'> {
   /** The workflow id of the group. */
   readonly group: string;
   /** The keys of its rollouts, in order. */
@@ -99,6 +100,7 @@ export interface ReconcileGroups {
   readonly run: string;
   readonly runKey: string;
   readonly rolloutsPerGroup: number;
+  readonly onFlag?: OnFlag;
   readonly groups: readonly { readonly index: number; readonly admittedVersion: number }[];
 }
 
@@ -116,6 +118,7 @@ export interface GatherBatch {
   readonly step: number;
   readonly groups: readonly number[];
   readonly training: Training;
+  readonly onFlag?: OnFlag;
 }
 
 export interface GatheredBatch {

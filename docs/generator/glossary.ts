@@ -47,6 +47,8 @@ const leftOut: Readonly<Record<LeftOut, string>> = {
   stale: 'The rollout was stopped as stale.',
   'invalid-task': 'The task is invalid.',
   cancelled: 'The rollout was cancelled.',
+  flagged:
+    'The attempt was scored, and the sweep leaves out what is flagged for one of its tricks (`onFlag`: `exclude`).',
   'other-version': 'The attempt was scored, but another version or model than the pinned one sampled it.',
 };
 

@@ -1,4 +1,5 @@
 import { flagsText } from '../../workflows/algorithms/flags.ts';
+import { risingText } from '../../workflows/algorithms/rising-tricks.ts';
 import { rewardCurve } from './charts/reward-curve.ts';
 import { shareBar } from './charts/share-bar.ts';
 import { stageTimings } from './charts/stage-timings.ts';
@@ -97,11 +98,12 @@ function costSection(costs: Costs | null): Markup | null {
 }
 
 /** Renders the suspected tricks of the run's rollouts, or nothing when there are none. */
-function flagSection({ flags, flagged }: Pick<ReportData, 'flags' | 'flagged'>): Markup | null {
+function flagSection({ flags, flagged, rising }: Pick<ReportData, 'flags' | 'flagged' | 'rising'>): Markup | null {
   const text = flagsText(flagged);
   if (text === null) return null;
   return html`<section id="flags"><h2>Flags</h2>
-    <p class="key">${text}. Flags are for review: they do not change a reward, and honest work may be flagged too.</p>
+    <p class="key">${text}. Flags are for review: honest work may be flagged too, so they change a reward only where the run says so (onFlag). Mean rewards are as measured.</p>
+    ${rising.map((one) => html`<p class="key">Warning: ${risingText(one)}.</p>`)}
     <table><thead><tr><th>trick</th><th class="n">rollouts</th><th class="n">mean reward</th><th>example with the highest reward</th></tr></thead><tbody>
     ${flags.map(
       ({ trick, count, meanReward, workflowId }) =>

@@ -1,4 +1,4 @@
-import type { FlagCounts, Trick } from '../../workflows/contracts/flags.ts';
+import type { FlagCounts, RisingTrick, Trick } from '../../workflows/contracts/flags.ts';
 import type { Count, Fate, Outcome } from '../../workflows/contracts/outcome.ts';
 import type { RolloutResult, Stage } from '../../workflows/contracts/rollout.ts';
 import type { SweepReport } from '../../workflows/contracts/sweep.ts';
@@ -18,6 +18,8 @@ export interface ReportData {
   readonly flags: readonly FlagFacts[];
   /** Counts of the rollouts with any flag. */
   readonly flagged: FlagCounts;
+  /** The tricks that the policy may be learning. */
+  readonly rising: readonly RisingTrick[];
   /** The mean reward on held-out tasks, or null when it was not measured. */
   readonly heldOut: HeldOut | null;
   /** Evaluation sweeps of the run's policy versions, oldest first. */

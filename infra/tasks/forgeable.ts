@@ -22,11 +22,16 @@ export const isForgeable = ({
  * Throws UnsupportedTask if a set has tasks whose verdict an agent could write: a policy would learn to write it. It reads each task of
  * the set.
  */
-export async function requireUnforgeable(tasks: Pick<Tasks, 'scan'>, set: TaskSetAddress): Promise<void> {
+export async function requireUnforgeable(
+  tasks: Pick<Tasks, 'scan'>,
+  set: TaskSetAddress,
+  signal: AbortSignal,
+): Promise<void> {
   if (!mayKeepProcesses(set)) return;
   const found: string[] = [];
   let all = 0;
   for await (const task of tasks.scan(set)) {
+    signal.throwIfAborted();
     all += 1;
     if (await isOneOf(task)) found.push(task.id);
   }

@@ -87,6 +87,38 @@ it('pins the batch of a step, so that one that is made again has it whatever has
   }
 });
 
+it('compares and averages rewards as the run counts those of flagged rollouts', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'temper-batch-'));
+  try {
+    const store = createFileStore(join(directory, 'store'));
+    const records = createRecords(join(directory, 'runs'));
+    const trace = summaryOf(await store.putJson(traceOf(tokens)));
+    const flagged = { outcome: 'scored', reward: 1, trace } as const;
+    const rollouts = [
+      reportOf({ ...flagged, rollout: 'honest' }),
+      { ...reportOf({ ...flagged, rollout: 'shadow' }), flags: ['program-shadow'] as const },
+      { ...reportOf({ ...flagged, rollout: 'left-out' }), flags: ['exit'] as const },
+    ];
+    await records.write('run', 'group-7', groupOf(7, rollouts));
+    const input = { runKey: 'run', step: 1, groups: [7], training: training.parse({}) };
+    const kept = await gather({ store, records }, input);
+    assert.deepEqual([kept.rollouts, kept.meanReward, kept.zeroVarianceGroups], [0, 1, [7]]);
+    const onFlag = { 'program-shadow': 'zero', exit: 'exclude' } as const;
+    const gathered = await gather({ store, records }, { ...input, onFlag });
+    assert.deepEqual([gathered.rollouts, gathered.meanReward, gathered.trainedGroups], [2, 0.5, [7]]);
+    const batch = asBatch(await store.getJson(gathered.batch?.digest ?? assert.fail()));
+    assert.deepEqual(
+      batch.rollouts.map(({ rollout, reward }) => [rollout, reward]),
+      [
+        ['honest', 1],
+        ['shadow', 0],
+      ],
+    );
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+});
+
 const reportOf = (
   known: Pick<RolloutReport, 'rollout' | 'outcome' | 'reward'> & { readonly trace: TraceSummary },
 ): RolloutReport => ({ ...known, workflowId: known.rollout, stop: 'exited', failure: null, stageSeconds: {} });

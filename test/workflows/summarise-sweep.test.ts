@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { summariseSweep } from '../../workflows/algorithms/summarise-sweep.ts';
+import type { OnFlag } from '../../workflows/contracts/on-flag.ts';
 import { type SweepRow, sweepInput } from '../../workflows/contracts/sweep.ts';
 
 const tasks = ['set/0', 'set/1', 'set/2'];
@@ -27,11 +28,11 @@ function row(task: number, attempt: number, fields: Partial<SweepRow> = {}): Swe
   };
 }
 
-const summarise = (rows: readonly SweepRow[]) =>
+const summarise = (rows: readonly SweepRow[], onFlag?: OnFlag) =>
   summariseSweep({
     sweep: 'sweep',
     sweepKey: 'key',
-    input,
+    input: { ...input, onFlag },
     run: null,
     pin: { policyVersion: 3 },
     endedEarly: null,
@@ -100,4 +101,25 @@ it('counts a reward as a pass if only rounding errors keep it below the least on
 it('has no rate instead of 0 if nothing is counted', () => {
   const { result } = summarise([row(0, 0, { outcome: 'infra', reward: null })]);
   assert.deepEqual([result.passAt1, result.reward, result.meanReward, result.passAtK], [null, null, null, []]);
+});
+
+it('counts a flagged attempt as the sweep says for its trick, with its measured reward in the table', () => {
+  const rows = [
+    row(0, 0),
+    row(0, 1, { flags: ['program-shadow'] }),
+    row(1, 0, { flags: ['exit'] }),
+    row(1, 1, { reward: 0, flags: ['tests'] }),
+  ];
+  const { result, leftOut, flagged } = summarise(rows, { 'program-shadow': 'zero', exit: 'exclude' });
+  assert.deepEqual([result.counted, result.meanReward, result.leftOut.flagged], [3, 1 / 3, 1]);
+  assert.deepEqual([result.flags.zeroed, result.flags.excluded], [{ 'program-shadow': 1 }, { exit: 1 }]);
+  assert.deepEqual(
+    leftOut.map(({ workflowId, why, reward }) => [workflowId, why, reward]),
+    [['sweep/rollout-1-0-0', 'flagged', 1]],
+  );
+  assert.deepEqual(
+    flagged.map(({ reward }) => reward),
+    [1, 1, 0],
+  );
+  assert.equal(summarise(rows).result.meanReward, 0.75);
 });

@@ -61,6 +61,16 @@ describe('a trainingRun', () => {
     assert.equal(await warmUpProgress(handle), null);
   });
 
+  it('counts the rewards of flagged rollouts as its input says', async () => {
+    Object.assign(script, { reward: () => 1, flags: (id: string) => (id.endsWith('rollout-0') ? ['exit'] : []) });
+    const one = { ...small, steps: 1, maxStaleness: 0 };
+    const kept: RunStatus = await (await start('kept-flags', one)).result();
+    assert.deepEqual([kept.groups['zero-variance'], kept.recentRewards], [2, [1]]);
+    const zeroed: RunStatus = await (await start('zeroed-flags', { ...one, onFlag: { exit: 'zero' } })).result();
+    assert.deepEqual([zeroed.groups.trained, zeroed.recentRewards, zeroed.flags.zeroed], [2, [0.5], { exit: 2 }]);
+    Object.assign(script, { reward: halfOfEach, flags: () => [] });
+  });
+
   it('starts no superfluous group if it is strictly on-policy', async () => {
     const status: RunStatus = await (await start('on-policy', { ...small, maxStaleness: 0 })).result();
     assert.equal(status.groupsStarted, 6, 'three steps of two groups');

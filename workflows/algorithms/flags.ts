@@ -58,18 +58,35 @@ export function countFlags(flagsOf: Iterable<readonly Trick[] | undefined>): Fla
 }
 
 export function addFlags(some: FlagCounts, more: FlagCounts): FlagCounts {
+  const both = { ...some, ...more };
   return {
     rollouts: some.rollouts + more.rollouts,
-    tricks: inOrder((trick) => (some.tricks[trick] ?? 0) + (more.tricks[trick] ?? 0)),
+    tricks: added(some.tricks, more.tricks),
+    ...('excluded' in both && { excluded: added(some.excluded, more.excluded) }),
+    ...('zeroed' in both && { zeroed: added(some.zeroed, more.zeroed) }),
   };
 }
 
-/** Formats counts as `12 rollouts: tests 7, plugin 6`, the most frequent first; null when no rollout is flagged. */
-export function flagsText({ rollouts, tricks: counts }: FlagCounts): string | null {
+const added = (some: FlagCounts['tricks'] = {}, more: FlagCounts['tricks'] = {}): FlagCounts['tricks'] =>
+  inOrder((trick) => (some[trick] ?? 0) + (more[trick] ?? 0));
+
+/**
+ * Formats counts as `12 rollouts: tests 7, plugin 6; left out for plugin 2`, the most frequent first; null when no rollout is
+ * flagged.
+ */
+export function flagsText({ rollouts, tricks: counts, excluded = {}, zeroed = {} }: FlagCounts): string | null {
   if (rollouts === 0) return null;
-  const named = Object.entries(counts).sort(([, a], [, b]) => b - a);
-  const by = named.map(([trick, count]) => `${trick} ${count}`).join(', ');
-  return `${rollouts} ${rollouts === 1 ? 'rollout' : 'rollouts'}: ${by}`;
+  const named = (some: FlagCounts['tricks']): string =>
+    Object.entries(some)
+      .sort(([, a], [, b]) => b - a)
+      .map(([trick, count]) => `${trick} ${count}`)
+      .join(', ');
+  const [left, zero] = [named(excluded), named(zeroed)];
+  return [
+    `${rollouts} ${rollouts === 1 ? 'rollout' : 'rollouts'}: ${named(counts)}`,
+    ...(left === '' ? [] : [`left out for ${left}`]),
+    ...(zero === '' ? [] : [`counted as 0 for ${zero}`]),
+  ].join('; ');
 }
 
 /** Builds counts in the order of the union, without tricks that never occurred. */

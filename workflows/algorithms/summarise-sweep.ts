@@ -1,4 +1,5 @@
 import type { Ledger } from '../contracts/cost.ts';
+import type { OnFlag } from '../contracts/on-flag.ts';
 import { outcomes, zeroCount } from '../contracts/outcome.ts';
 import {
   type LeftOut,
@@ -14,6 +15,7 @@ import { clusteredMean } from './clustered-mean.ts';
 import { addRollout } from './cost.ts';
 import { countFlags } from './flags.ts';
 import { meanOrNull } from './mean.ts';
+import { actionOn, countActions, countedReward } from './on-flag.ts';
 import { passAtK } from './pass-at-k.ts';
 import { reaches } from './rounding.ts';
 
@@ -40,17 +42,20 @@ interface Tried {
 
 /**
  * Summarises a sweep. The last rollout of each attempt decides: it is counted if it was scored and sampled only by the pinned
- * version or model. Attempts that are not counted are in no denominator, and are listed with the reason.
+ * version or model, unless the sweep leaves it out for a flag. Attempts that are not counted are in no denominator, and are listed with
+ * the reason.
  */
 export function summariseSweep(options: SweepToSummarise): SweepReport {
   const { sweep, sweepKey, input, run, pool, startedAt, pin, endedEarly, tasks, rows, quarantined, lacking } = options;
+  const { onFlag } = input;
   const last = lastRows(rows);
   const leftOut = last.flatMap((row) => {
-    const why = whyLeftOut(row, pin);
+    const why = whyLeftOut(row, pin, onFlag);
     return why === null ? [] : [{ ...row, why }];
   });
-  const counted = last.filter((row) => whyLeftOut(row, pin) === null);
-  const passes = (row: SweepRow): boolean => reaches(rewardOrZero(row), input.passAt);
+  const counted = last.filter((row) => whyLeftOut(row, pin, onFlag) === null);
+  const rewardOf = (row: SweepRow): number => countedReward(row, onFlag) ?? 0;
+  const passes = (row: SweepRow): boolean => reaches(rewardOf(row), input.passAt);
   const [lastOf, countedOf] = [Map.groupBy(last, taskOf), Map.groupBy(counted, taskOf)];
   const tried: Tried[] = tasks.map((address, index) => {
     const of = countedOf.get(index) ?? [];
@@ -59,7 +64,7 @@ export function summariseSweep(options: SweepToSummarise): SweepReport {
   const result: SweepReport['result'] = {
     tasks: tasks.length,
     outcomes: countBy(outcomes, last, ({ outcome }) => outcome),
-    meanReward: meanOrNull(counted.map(rewardOrZero)),
+    meanReward: meanOrNull(counted.map(rewardOf)),
     attempts: input.attempts,
     counted: counted.length,
     leftOut: countBy(leftOutKinds, leftOut, ({ why }) => why),
@@ -67,10 +72,10 @@ export function summariseSweep(options: SweepToSummarise): SweepReport {
     ...pin,
     endedEarly,
     passAt1: clusteredMean(tried.map((task) => task.counted.map((row) => (passes(row) ? 1 : 0)))),
-    reward: clusteredMean(tried.map((task) => task.counted.map(rewardOrZero))),
+    reward: clusteredMean(tried.map((task) => task.counted.map(rewardOf))),
     passAtK: passTable(tried, input.attempts),
     cost: costOf(rows, (options.endedAt - startedAt) / 1000),
-    flags: countFlags(last.map(({ flags }) => flags)),
+    flags: { ...countFlags(last.map(({ flags }) => flags)), ...countActions(last, onFlag) },
     tasksLeftOut: { quarantined: quarantined.length, network: lacking.length },
   };
   const flagged = last.flatMap(({ taskId, workflowId, reward, flags }) =>
@@ -84,7 +89,7 @@ export function summariseSweep(options: SweepToSummarise): SweepReport {
     ...(pool !== undefined && { pool }),
     startedAt,
     result,
-    taskScores: tried.map(scoreOf),
+    taskScores: tried.map((task) => scoreOf(task, rewardOf)),
     leftOut,
     flagged,
     quarantined,
@@ -93,9 +98,10 @@ export function summariseSweep(options: SweepToSummarise): SweepReport {
 }
 
 /** Returns why a rollout is not counted, or null if it is. */
-export function whyLeftOut(row: SweepRow, pin: Pin): LeftOut | null {
+export function whyLeftOut(row: SweepRow, pin: Pin, onFlag?: OnFlag): LeftOut | null {
   if (row.outcome !== 'scored') return row.outcome;
-  return isOutsidePin(row, pin) ? 'other-version' : null;
+  if (isOutsidePin(row, pin)) return 'other-version';
+  return actionOn(row, onFlag)?.action === 'exclude' ? 'flagged' : null;
 }
 
 function isOutsidePin({ versions, model }: SweepRow, { policyVersion, upstream }: Pin): boolean {
@@ -127,14 +133,14 @@ function passTable(tried: readonly Tried[], attempts: number): PassAtK[] {
     });
 }
 
-function scoreOf({ address, last, counted, passed }: Tried): TaskScore {
+function scoreOf({ address, last, counted, passed }: Tried, rewardOf: (row: SweepRow) => number): TaskScore {
   return {
     // An attempt whose task could not be looked up has only its address.
     task: last.find(({ taskId }) => taskId !== address)?.taskId ?? address,
     address,
     counted: counted.length,
     passed,
-    meanReward: meanOrNull(counted.map(rewardOrZero)),
+    meanReward: meanOrNull(counted.map(rewardOf)),
     leftOut: last.length - counted.length,
     turns: sum(last, ({ turns }) => turns),
     sampledTokens: sum(last, ({ sampledTokens }) => sampledTokens),
@@ -166,6 +172,5 @@ function countBy<Kind extends string, Item>(
 }
 
 const taskOf = ({ task }: SweepRow): number => task;
-const rewardOrZero = ({ reward }: SweepRow): number => reward ?? 0;
 const sum = (rows: readonly SweepRow[], of: (row: SweepRow) => number): number =>
   rows.reduce((total, row) => total + of(row), 0);

@@ -73,7 +73,7 @@ export const trickDescriptions: Readonly<Record<Trick, string>> = {
   crash: 'The agent crashed or was killed, and its work has the full reward.',
 };
 
-/** A suspected trick for people to look at. Honest work may look the same, so a flag never changes a reward. */
+/** A suspected trick for people to look at. Honest work may look the same, so a flag changes no reward, unless a run or a sweep says so (`onFlag`). */
 export interface Flag {
   readonly trick: Trick;
   /** The path and line, or the output, that raised the flag. Written by an agent, and shortened. */
@@ -84,4 +84,24 @@ export interface Flag {
 export interface FlagCounts {
   readonly rollouts: number;
   readonly tricks: Readonly<Partial<Record<Trick, number>>>;
+  /** The rollouts that are left out for a trick (`onFlag`), each for one. Omitted when there are none. */
+  readonly excluded?: Readonly<Partial<Record<Trick, number>>>;
+  /** The rollouts that count with the reward 0 for a trick (`onFlag`), each for one. Omitted when there are none. */
+  readonly zeroed?: Readonly<Partial<Record<Trick, number>>>;
+}
+
+/** The flagged rollouts among some, by trick. */
+export interface FlaggedShare {
+  readonly rollouts: number;
+  readonly tricks: FlagCounts['tricks'];
+}
+
+/** A trick whose share among the last rollouts of a run is larger than before; see algorithms/rising-tricks.ts. */
+export interface RisingTrick {
+  readonly trick: Trick;
+  readonly flagged: number;
+  /** The number of the last rollouts. */
+  readonly rollouts: number;
+  readonly flaggedBefore: number;
+  readonly rolloutsBefore: number;
 }

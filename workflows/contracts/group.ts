@@ -3,6 +3,7 @@ import type { Ledger, RolloutCost } from './cost.ts';
 import type { FailureRecord } from './failures.ts';
 import type { FlagCounts, Trick } from './flags.ts';
 import { integer, text } from './input.ts';
+import { onFlag } from './on-flag.ts';
 import type { Count, Outcome, StopReason } from './outcome.ts';
 import { membership, rolloutSettings, type Stage } from './rollout.ts';
 import type { TraceSummary } from './trace.ts';
@@ -13,6 +14,7 @@ export const groupInput = z.strictObject({
   settings: rolloutSettings
     .prefault({})
     .describe('How each rollout is done: the fields of a rollout from `agent` to `unscored`.'),
+  onFlag: onFlag.optional(),
   member: membership.optional().describe('The run that the group belongs to. Set by runs, not by hand. Default: none.'),
 });
 export type GroupInput = z.output<typeof groupInput>;
@@ -51,7 +53,7 @@ export interface GroupSummary {
   /** Smallest policy version over the sampled tokens; the version at admission when no token was sampled. */
   readonly minVersion: number;
   readonly outcomes: Count<Outcome>;
-  /** The mean over the scored rollouts; null when there are none. */
+  /** The mean over the scored rollouts that are not left out, as they count; null when there are none. */
   readonly meanReward: number | null;
   /** Suspected tricks in the group's rollouts. Omitted when there are none. */
   readonly flags?: FlagCounts;

@@ -19,6 +19,7 @@ export const outcomeDescriptions: Readonly<Record<Outcome, string>> = {
 export const fates = [
   'trained',
   'zero-variance',
+  'excluded',
   'skipped',
   'withheld',
   'stale',
@@ -34,6 +35,7 @@ export type Fate = (typeof fates)[number];
 export const fateDescriptions: Readonly<Record<Fate, string>> = {
   trained: "The group is in a step's batch.",
   'zero-variance': 'All rewards of the group were equal, and the run drops such groups.',
+  excluded: 'Fewer than two rollouts could be compared, since flagged ones were left out (`onFlag`: `exclude`).',
   skipped: 'The step of the group failed, and was skipped by hand (`temper resume --skip-step`).',
   withheld:
     'The group fell more than `maxStaleness` steps behind; it ran to its end and was not trained (`onStale`: `withhold`).',

@@ -2,8 +2,9 @@ import { z } from 'zod';
 import type { BlobRef } from './blob.ts';
 import { type Budget, type BudgetUse, budget } from './budget.ts';
 import type { RunCost } from './cost.ts';
-import type { FlagCounts } from './flags.ts';
+import type { FlagCounts, FlaggedShare, RisingTrick } from './flags.ts';
 import { integer, number, oneOf, text } from './input.ts';
+import { onFlag } from './on-flag.ts';
 import type { Count, Fate, Outcome } from './outcome.ts';
 import { defaultPool, poolName } from './policy.ts';
 import { leaveOut, rolloutSettings } from './rollout.ts';
@@ -90,6 +91,7 @@ export const runInput = z.strictObject({
   seed: integer(0, 2 ** 31 - 1)
     .default(1)
     .describe('The seed of the task order and of the initial weights.'),
+  onFlag: onFlag.optional(),
   settings: rolloutSettings
     .prefault({})
     .describe('How each rollout is done: the fields of a rollout from `agent` to `unscored`.'),
@@ -173,6 +175,8 @@ export interface RunStatus {
   readonly tasksLeftOut?: number;
   /** Set if the tests have no network because the input says so. */
   readonly offlineTests?: true;
+  /** The tricks whose share among the last rollouts is larger than before. */
+  readonly rising: readonly RisingTrick[];
   readonly groupsStarted: number;
   readonly rolloutsStarted: number;
   /** The numbers of the groups in flight. */
@@ -226,6 +230,8 @@ export interface RunState {
   readonly groups: Count<Fate>;
   readonly rollouts: Count<Outcome>;
   readonly flags: FlagCounts;
+  /** The flags of the last groups, newest last. */
+  readonly recentFlags: readonly FlaggedShare[];
   readonly pausedBecause: string | null;
   /** The outcomes of the last rollouts, newest last. */
   readonly recentOutcomes: readonly Outcome[];

@@ -5,6 +5,7 @@ import type { Ledger, RolloutCost } from './cost.ts';
 import type { FailureRecord } from './failures.ts';
 import type { FlagCounts, Trick } from './flags.ts';
 import { integer, number, oneOf, text, versionNumber } from './input.ts';
+import { onFlag } from './on-flag.ts';
 import type { Count, Outcome, StopReason } from './outcome.ts';
 import type { PolicyRef } from './policy.ts';
 import { leaveOut, rolloutSettings } from './rollout.ts';
@@ -34,6 +35,7 @@ export const sweepInput = z
         'Limits of what the sweep may use. When one is reached, the sweep starts no rollout and pauses with the reason; the ' +
           'update `setBudget` raises it. Default: none.',
       ),
+    onFlag: onFlag.optional(),
     settings: rolloutSettings
       .prefault({})
       .describe('How each rollout is done: the fields of a rollout from `agent` to `unscored`.'),
@@ -78,8 +80,11 @@ export const sweepInput = z
 export type SweepInput = z.output<typeof sweepInput>;
 export type SweepRequest = z.input<typeof sweepInput>;
 
-/** The reason why an attempt is not counted: its outcome, or that another version or model than the pinned one sampled it. */
-export const leftOutKinds = ['infra', 'stale', 'invalid-task', 'cancelled', 'other-version'] as const;
+/**
+ * The reason why an attempt is not counted: its outcome, that another version or model than the pinned one sampled it, or a flag
+ * (`onFlag`).
+ */
+export const leftOutKinds = ['infra', 'stale', 'invalid-task', 'cancelled', 'other-version', 'flagged'] as const;
 export type LeftOut = (typeof leftOutKinds)[number];
 
 /** One rollout of a sweep as its records hold it: small numbers and names. */
@@ -200,7 +205,7 @@ export interface TaskScore {
   readonly seconds: number;
 }
 
-/** A flagged rollout for people to look at. Flags change no reward. */
+/** A flagged rollout for people to look at. Its reward is the measured one. */
 export type FlaggedRollout = Pick<SweepRow, 'taskId' | 'workflowId' | 'reward'> & Required<Pick<SweepRow, 'flags'>>;
 
 /** The full report of a sweep that has ended. */

@@ -54,6 +54,6 @@ export interface Verdict {
   readonly exposure?: Exposure;
   /** The use that the tests made of their network; absent if they had none. */
   readonly network?: NetworkUse;
-  /** Suspected tricks in the diff and in the run of the tests; no reward depends on them. Omitted when there are none. */
+  /** Suspected tricks in the diff and in the run of the tests; the verdict does not depend on them. Omitted when there are none. */
   readonly flags?: readonly Flag[];
 }

@@ -36,6 +36,7 @@ export async function startGroup(input: RunInput, tally: RunTally): Promise<void
     task: address,
     rolloutsPerGroup: input.rolloutsPerGroup,
     settings: input.settings,
+    ...(input.onFlag && { onFlag: input.onFlag }),
     member: { run: workflowId, runKey, group: id, index, admittedVersion: policyVersion, pool: input.pool },
   };
   const handle = await startChild<typeof group>('group', {
@@ -136,8 +137,9 @@ export async function reconcile(
     .map(([index, admittedVersion]) => ({ index, admittedVersion }));
   if (groups.length === 0) return new Set();
   const { workflowId: run, firstExecutionRunId: runKey } = workflowInfo();
+  const { rolloutsPerGroup, onFlag } = input;
   const states = await control
-    .reconcileGroups({ run, runKey, rolloutsPerGroup: input.rolloutsPerGroup, groups })
+    .reconcileGroups({ run, runKey, rolloutsPerGroup, groups, ...(onFlag && { onFlag }) })
     .catch((error) => {
       if (isCancellation(error)) throw error;
       log.warn('the groups in flight could not be checked; the run tries again later', { error: rootMessage(error) });

@@ -120,10 +120,12 @@ async function executeStep(input: RunInput, { step, lastUpdate, plan }: StepToEx
   const { groups, dropped, failure, isSkipped } = plan;
   const skippedBecause = isSkipped ? failure : null;
   const { workflowId: run, firstExecutionRunId: runKey } = workflowInfo();
-  const { training, pool } = input;
+  const { training, pool, onFlag } = input;
   return executeChild<typeof trainingStep>('trainingStep', {
     workflowId: stepId(run, runKey, step),
-    args: [{ run, runKey, step, steps: input.steps, lastUpdate, groups, dropped, skippedBecause, training, pool }],
+    args: [
+      { run, runKey, step, steps: input.steps, lastUpdate, groups, dropped, skippedBecause, training, onFlag, pool },
+    ],
     // A step that failed may be repeated under its name; one that succeeded is never repeated.
     workflowIdReusePolicy: 'ALLOW_DUPLICATE_FAILED_ONLY',
     cancellationType: 'WAIT_CANCELLATION_COMPLETED',

@@ -1,10 +1,11 @@
 import { addLedgers, toMs, unknownLedger } from '../algorithms/cost.ts';
 import { addFlags, noFlags } from '../algorithms/flags.ts';
 import { fateOnArrival } from '../algorithms/group-report.ts';
+import { risingTricks, withRecent } from '../algorithms/rising-tricks.ts';
 import { staleness } from '../algorithms/staleness.ts';
 import type { Budget } from '../contracts/budget.ts';
 import type { RunCost } from '../contracts/cost.ts';
-import type { FlagCounts } from '../contracts/flags.ts';
+import type { FlagCounts, FlaggedShare, RisingTrick } from '../contracts/flags.ts';
 import type { GroupSummary } from '../contracts/group.ts';
 import { type Count, type Fate, fates, type Outcome, outcomes, zeroCount } from '../contracts/outcome.ts';
 import type { RunInput, RunState, StepPlan, StepResult, TasksLeftOut } from '../contracts/run.ts';
@@ -13,6 +14,8 @@ import type { Pausable } from '../shared/pause.ts';
 import { createStaleWatch, type StaleWatch } from './stale-watch.ts';
 
 const rewardsKept = 50;
+
+const totalOf = (counts: Count<Outcome>): number => outcomes.reduce((sum, outcome) => sum + counts[outcome], 0);
 
 /**
  * The bookkeeping of a run. Every group that it started is in flight, ready, in the step in progress, or has one fate, so
@@ -39,6 +42,8 @@ export interface RunTally extends Pausable {
   readonly groups: Count<Fate>;
   readonly rollouts: Count<Outcome>;
   readonly flags: FlagCounts;
+  /** The tricks whose share among the last rollouts is larger than before. */
+  readonly rising: readonly RisingTrick[];
   readonly cost: RunCost;
   budget: Budget;
   /** The tasks of the set that the run leaves out; null if there are none. */
@@ -101,6 +106,7 @@ class Tally implements RunTally {
   readonly #input: RunInput;
   /** The groups in flight that the run has stopped. */
   readonly #stopped: Set<number>;
+  #recentFlags: readonly FlaggedShare[];
   #dropped: [number, Fate][];
   #plan: StepPlan | null;
 
@@ -119,6 +125,7 @@ class Tally implements RunTally {
     this.groups = { ...(state?.groups ?? zeroCount(fates)) };
     this.rollouts = { ...(state?.rollouts ?? zeroCount(outcomes)) };
     this.flags = state?.flags ?? noFlags;
+    this.#recentFlags = state?.recentFlags ?? [];
     this.cost = state?.cost ?? { rollouts: {}, trainerSeconds: 0 };
     this.budget = state?.budget ?? input.budget ?? {};
     this.leftOut = state?.leftOut ?? null;
@@ -155,6 +162,10 @@ class Tally implements RunTally {
     }
     this.cost = { ...this.cost, rollouts: addLedgers(this.cost.rollouts, summary.cost) };
     if (summary.flags !== undefined) this.flags = addFlags(this.flags, summary.flags);
+    this.#recentFlags = withRecent(this.#recentFlags, {
+      rollouts: totalOf(summary.outcomes),
+      tricks: summary.flags?.tricks ?? {},
+    });
     const fate = cancelling ? 'cancelled' : fateOnArrival(summary, this.#input.rolloutsPerGroup);
     if (fate === null) this.ready.set(summary.index, summary.minVersion);
     else if (fate === 'stale' && isStopped) this.#dropStale(summary.index, fate, summary.minVersion);
@@ -166,6 +177,10 @@ class Tally implements RunTally {
     const ended = { runKey: '', index, minVersion: this.policyVersion, outcomes: counts, meanReward: null };
     this.arrive({ ...ended, cost: unknownLedger(counts) }, false);
     this.pausedBecause ??= `group ${index} could not be started: ${why}; fix the cause, then resume`;
+  }
+
+  get rising(): readonly RisingTrick[] {
+    return risingTricks(this.#recentFlags, { rollouts: totalOf(this.rollouts), tricks: this.flags.tricks });
   }
 
   get inStep(): number {
@@ -254,6 +269,7 @@ class Tally implements RunTally {
       groups: this.groups,
       rollouts: this.rollouts,
       flags: this.flags,
+      recentFlags: this.#recentFlags,
       pausedBecause: this.pausedBecause,
       recentOutcomes: this.watch.recent,
       recentRewards: this.recentRewards,

@@ -1,6 +1,7 @@
 import { setCurrentDetails, upsertMemo, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
 import { flagsText } from '../algorithms/flags.ts';
 import { networkLines } from '../algorithms/network-lines.ts';
+import { risingText } from '../algorithms/rising-tricks.ts';
 import { rootMessage } from '../contracts/error-message.ts';
 import { fates } from '../contracts/outcome.ts';
 import type { RunInput, RunStatus } from '../contracts/run.ts';
@@ -68,6 +69,7 @@ export function createRunView(input: RunInput, tally: RunTally): RunView {
         flags: tally.flags,
         ...(tally.leftOut !== null && { tasksLeftOut: tally.leftOut.tasks }),
         ...(input.settings.offlineTests && { offlineTests: input.settings.offlineTests }),
+        rising: tally.rising,
         groupsStarted: tally.groupsStarted,
         rolloutsStarted: tally.groupsStarted * input.rolloutsPerGroup,
         inFlight: [...tally.inFlight.keys()],
@@ -98,6 +100,7 @@ function details(status: RunStatus): string {
     ...(status.skippedSteps.length === 0 ? [] : [`- skipped steps: ${status.skippedSteps.join(', ')}`]),
     ...(flagged === null ? [] : [`- flagged: ${flagged}`]),
     ...networkLines(status).map((line) => `- ${line}`),
+    ...status.rising.map((rising) => `- warning: ${risingText(rising)}`),
   ].join('\n');
 }
 

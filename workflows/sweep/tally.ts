@@ -1,5 +1,6 @@
 import { addRollout } from '../algorithms/cost.ts';
 import { addFlags, countFlags, noFlags } from '../algorithms/flags.ts';
+import { countActions, countedReward } from '../algorithms/on-flag.ts';
 import { reaches } from '../algorithms/rounding.ts';
 import { type Pin, whyLeftOut } from '../algorithms/summarise-sweep.ts';
 import type { Budget } from '../contracts/budget.ts';
@@ -235,16 +236,17 @@ class Tally implements SweepTally {
     if (this.plan.policyVersion === null && row.versions !== null) {
       this.#plan = { ...this.plan, policyVersion: row.versions[0] };
     }
-    const flags = addFlags(this.#sums.flags, countFlags([row.flags]));
+    const { onFlag } = this.#input;
+    const flags = addFlags(this.#sums.flags, { ...countFlags([row.flags]), ...countActions([row], onFlag) });
     const sums = { ...this.#sums, flags };
     const ended = { ...sums.outcomes, [row.outcome]: sums.outcomes[row.outcome] + 1 };
-    const why = whyLeftOut(row, this.pin);
+    const why = whyLeftOut(row, this.pin, onFlag);
     if (why !== null) {
       this.#sums = { ...sums, outcomes: ended, leftOut: { ...sums.leftOut, [why]: sums.leftOut[why] + 1 } };
       if (why === 'other-version') this.endedEarly ??= this.#otherVersionText(row);
       return;
     }
-    const reward = row.reward ?? 0;
+    const reward = countedReward(row, onFlag) ?? 0;
     this.#sums = {
       ...sums,
       outcomes: ended,

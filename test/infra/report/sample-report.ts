@@ -46,6 +46,7 @@ export function sampleReport(): ReportData {
         workflowId: 'demo-1/0198c2d0/group-17/rollout-3',
       },
     ],
+    rising: [{ trick: 'tests', flagged: 9, rollouts: 64, flaggedBefore: 2, rolloutsBefore: 128 }],
     flags: [
       { trick: 'tests', count: 7, meanReward: 0.5, workflowId: 'demo-1/0198c2d0/group-3/rollout-1' },
       { trick: 'plugin', count: 5, meanReward: null, workflowId: 'demo-1/0198c2d0/group-4/rollout-0' },

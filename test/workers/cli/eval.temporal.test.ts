@@ -140,6 +140,27 @@ describe('temper eval', () => {
     );
   });
 
+  it('counts the rewards of flagged rollouts as --on-flag says, by trick', async () => {
+    const args = ['eval', '--tasks', 'generated:test/1', '--count', '4', '--id', 'acted'];
+    const { code, stdout, stderr } = await temper.run(...args, '--on-flag', 'tests=zero,exit=exclude');
+    assert.equal(code, 0, stderr);
+    assert.match(stdout, /^flagged +2 rollouts: tests 2, exit 1; counted as 0 for tests 2$/m);
+    const excluded = await temper.run(...args.slice(0, -1), 'excluded', '--on-flag', 'exit=exclude');
+    assert.match(excluded.stdout, /^flagged +2 rollouts: tests 2, exit 1; left out for exit 1$/m);
+    for (const [sweep, counted, meanReward, flagged] of [
+      ['acted', 4, 0.5, 0],
+      ['excluded', 3, 1, 1],
+    ] as const) {
+      const { result } = JSON.parse((await temper.run('eval', 'show', sweep, '--json')).stdout);
+      assert.deepEqual([result.counted, result.meanReward, result.leftOut.flagged], [counted, meanReward, flagged]);
+    }
+    const refused = await temper.run('eval', '--tasks', 'generated:test/1', '--on-flag', 'exit=drop');
+    assert.deepEqual(
+      [refused.code, /onFlag: exit: expected one of keep, exclude, zero/.test(refused.stderr)],
+      [2, true],
+    );
+  });
+
   it('evaluates, shows and compares an upstream model by its name', async () => {
     stack.script = { reward: () => 1 };
     const options = join(stack.home, 'options.json');

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { Config } from '../../../infra/settings/config.ts';
 import type { BudgetChange } from '../../../workflows/contracts/budget.ts';
+import type { OnFlag } from '../../../workflows/contracts/on-flag.ts';
 import type { AgentOptions } from '../../../workflows/contracts/rollout.ts';
 import { type RunRequest, runInput } from '../../../workflows/contracts/run.ts';
 import type { SandboxChoice } from '../../../workflows/contracts/sandbox-kinds.ts';
@@ -13,6 +14,7 @@ import {
 } from '../follow/agent-options.ts';
 import { onInterrupt } from '../follow/interrupt.ts';
 import { leaveOutOption, type NetworkOptions, offlineTestsOption } from '../follow/network-options.ts';
+import { onFlagOption } from '../follow/on-flag-option.ts';
 import { defined, readInput, requireValid, withTaskSet } from '../follow/workflow-input.ts';
 import {
   configOf,
@@ -46,6 +48,7 @@ interface TrainOptions extends JsonOption, NetworkOptions {
   readonly agentOptions?: string;
   readonly hostTools?: readonly string[];
   readonly sandbox?: SandboxChoice;
+  readonly onFlag?: OnFlag;
   readonly detach?: true;
 }
 
@@ -80,6 +83,7 @@ export function trainCommand(): Command {
     .addOption(sandboxOption())
     .addOption(offlineTestsOption())
     .addOption(leaveOutOption())
+    .addOption(onFlagOption())
     .option('--detach', 'print the id and exit instead of following the run')
     .option('--json', 'print one JSON object per step to stdout, then the final status')
     .action(train);
@@ -98,7 +102,7 @@ async function train(options: TrainOptions): Promise<void> {
   try {
     const id = options.id ?? timestampedId('run');
     const named = await withTaskSet(request, stack, interrupt.signal);
-    await requireUnforged(named, stack);
+    await requireUnforged(named, stack, interrupt.signal);
     await requireRunNetworks(named, stack, interrupt.signal);
     interrupt.signal.throwIfAborted();
     starts = true;
@@ -124,14 +128,18 @@ async function train(options: TrainOptions): Promise<void> {
 }
 
 /** Refuses tasks whose agent could write its own reward, if this process can read them. Otherwise the workers look. */
-async function requireUnforged({ tasks: set }: RunRequest, { config, store }: StackClient): Promise<void> {
+async function requireUnforged(
+  { tasks: set }: RunRequest,
+  { config, store }: StackClient,
+  signal: AbortSignal,
+): Promise<void> {
   if (set === undefined) return;
   const { isElsewhere } = await import('../stack/task-set.ts');
   if (await isElsewhere(set, config)) return;
   const { openTaskSource } = await import('../stack/task-source.ts');
   const { requireUnforgeable } = await import('../../../infra/tasks/forgeable.ts');
   const { tasks } = await openTaskSource(set, { config, store, offline: false });
-  await requireUnforgeable(tasks, set).catch((error: unknown) => {
+  await requireUnforgeable(tasks, set, signal).catch((error: unknown) => {
     throw asUsageError(error, '--tasks');
   });
 }
@@ -158,7 +166,7 @@ function merge(
   options: TrainOptions,
   agentOptions: AgentOptions | undefined,
 ): Record<string, unknown> {
-  const { tasks, steps, groups, rollouts, maxStaleness, seed, pool, weight, budget, leaveOut } = options;
+  const { tasks, steps, groups, rollouts, maxStaleness, seed, pool, weight, budget, leaveOut, onFlag } = options;
   const { agent, hostTools, sandbox, offlineTests } = options;
   const settings = typeof input.settings === 'object' ? input.settings : {};
   return {
@@ -174,6 +182,7 @@ function merge(
       weight,
       budget,
       leaveOut,
+      onFlag,
     }),
     settings: { ...settings, ...defined({ agent, agentOptions, hostTools, sandbox, offlineTests }) },
   };

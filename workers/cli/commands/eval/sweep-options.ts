@@ -9,6 +9,7 @@ import {
   requireAgent,
 } from '../../follow/agent-options.ts';
 import { leaveOutOption, offlineTestsOption } from '../../follow/network-options.ts';
+import { onFlagOption } from '../../follow/on-flag-option.ts';
 import { defined, readInput, requireValid } from '../../follow/workflow-input.ts';
 import { configOf, type HomeOption, numberWithin, sandboxOption, wholeNumber } from '../../stack/command.ts';
 import { parseBudget } from '../../text/budget.ts';
@@ -22,6 +23,7 @@ const inputFields = [
   'concurrency',
   'weight',
   'budget',
+  'onFlag',
   'policy',
   'policyVersion',
   'upstream',
@@ -70,6 +72,7 @@ export function withSweepOptions(command: Command): Command {
     .addOption(agentOptionsOption())
     .addOption(hostToolsOption())
     .addOption(sandboxOption())
+    .addOption(onFlagOption())
     .option('--policy <run>', 'run whose policy is evaluated (default: the one that is open or ended last)')
     .option(
       '--policy-version <n>',

@@ -3,6 +3,7 @@ import { readPrices } from '../../../../infra/report/prices.ts';
 import { readRunRecords } from '../../../../infra/report/run-records.ts';
 import { flagsText } from '../../../../workflows/algorithms/flags.ts';
 import { networkLines } from '../../../../workflows/algorithms/network-lines.ts';
+import { risingText } from '../../../../workflows/algorithms/rising-tricks.ts';
 import { runStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import { defaultPool } from '../../../../workflows/contracts/policy.ts';
 import type { RunStatus } from '../../../../workflows/contracts/run.ts';
@@ -57,6 +58,7 @@ function statusText(status: RunStatus): string {
     ...(status.skippedSteps.length === 0 ? [] : [`skipped steps: ${status.skippedSteps.join(', ')}`]),
     ...(flagged === null ? [] : [`flagged: ${flagged}`]),
     ...networkLines(status),
+    ...status.rising.map((rising) => `warning: ${risingText(rising)}`),
     ...(status.inFlight.length === 0 ? [] : [`in flight: group ${status.inFlight.join(', ')}`]),
     ...(Object.keys(status.budget.limits).length === 0 ? [] : ['', budgetText(status.budget)]),
   ].join('\n');

@@ -3,6 +3,7 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { defaultPayloadConverter } from '@temporalio/common';
 import type { WarmUpProgress } from '../../../../activities/interfaces/trainer.ts';
 import { findStep, type StepRecord } from '../../../../infra/report/run-records.ts';
+import { risingText } from '../../../../workflows/algorithms/rising-tricks.ts';
 import { runStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import type { RunStatus } from '../../../../workflows/contracts/run.ts';
 import type { trainingRun } from '../../../../workflows/index.ts';
@@ -47,6 +48,7 @@ export async function followRun(
   );
   const steps = stepPrinter(stack, onStep);
   let reason: string | null = null;
+  const warned = new Set<string>();
   for (;;) {
     const ended = await Promise.race([end, sleep(pollMs, null, { signal }).catch(() => 'aborted' as const)]);
     if (ended === 'aborted') break;
@@ -63,6 +65,10 @@ export async function followRun(
     if (status === null) continue;
     const preparing = status.phase === 'preparing' ? await warmUpProgress(handle).catch(() => null) : null;
     live(progressText(status, preparing));
+    for (const rising of status.rising) {
+      if (!warned.has(rising.trick)) note(`warning: ${risingText(rising)}`);
+      warned.add(rising.trick);
+    }
     if (status.pausedBecause !== null && status.pausedBecause !== reason) onPause(status.pausedBecause);
     reason = status.pausedBecause;
   }
