@@ -3,11 +3,12 @@ import type { AgentCommand } from '../../infra/agents/agent.ts';
 import { networkVariablesFor } from '../../infra/agents/network-variables.ts';
 import { channelVariable, holdVariable } from '../../infra/agents/relay/protocol.ts';
 import { throughEgress } from '../../infra/agents/relay.ts';
-import { blamingBrokenPrograms } from '../../infra/sandbox/broken-programs.ts';
+import { patientAttempts } from '../../infra/grading/late.ts';
 import { byImage } from '../../infra/sandbox/image-environment.ts';
 import { loopbackPorts } from '../../infra/sandbox/loopback-ports.ts';
 import type { StartRequest } from '../../infra/sandbox/sandbox.ts';
 import { homeOf } from '../../infra/sandbox/shell/accounts.ts';
+import { usingWhatAgentLeft } from '../../infra/sandbox/what-agent-left.ts';
 import { withTimeLimit } from '../../infra/time-limit.ts';
 import { type AgentProgress, readAgentProgress } from '../../workflows/contracts/agent-progress.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
@@ -31,8 +32,9 @@ export async function startAgent(host: Host, input: StartAgent & Pick<AgentSandb
   const { task } = input;
   const spec = host.agent(input.agent, input.agentOptions);
   const sandbox = await blamingEarlierStep(task.step, () => attachAgentSandbox(host, input));
+  const left = { sandbox, failedBefore: Context.current().info.attempt > patientAttempts };
   const inStep = <Result>(work: () => Promise<Result>): Promise<Result> =>
-    task.step === undefined ? work() : blamingEarlierStep(task.step, () => blamingBrokenPrograms(sandbox, work));
+    blamingEarlierStep(task.step, () => ((task.step ?? 1) === 1 ? work() : usingWhatAgentLeft(left, work, signal)));
   const opened = await host.tasks.open(task);
   const { env, solutionEnv } = opened;
   const key = agentKeyOf(task.step);

@@ -1,3 +1,4 @@
+import { errorMessage } from '../../workflows/contracts/error-message.ts';
 import type { EvaluationRequest } from '../../workflows/contracts/evaluation.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { evaluationSandboxName } from '../../workflows/contracts/ids.ts';
@@ -7,6 +8,7 @@ import { SandboxFailure, wasEndedInside } from '../sandbox/failure.ts';
 import { mergeMounts } from '../sandbox/mount.ts';
 import type { SandboxProvider } from '../sandbox/sandbox.ts';
 import { sandboxSpec } from '../sandbox/sandbox-request.ts';
+import { hasOtherCause } from '../sandbox/what-agent-left.ts';
 import { withTimeLimit } from '../time-limit.ts';
 import { judgeArtifacts } from './artifacts/judge-artifacts.ts';
 import type { Evaluation, EvaluationHost } from './evaluation.ts';
@@ -48,11 +50,21 @@ export async function judgeInFreshSandbox(
     const judged = await withTimeLimit({ limitMs, late }, (ending) => judge(host, limited, name, ending), signal);
     return withNetwork(judged, await network?.end());
   } catch (error) {
-    if (!(error instanceof SandboxFailure)) throw error;
-    if (!wasEndedInside(error)) throw retryable(error);
-    if (!isSetUp) throw endedInSetUp(error, input);
+    signal.throwIfAborted();
     const ended = { task: input.files, diff: input.diff, subject: subjectOf(input) };
-    return withNetwork(await judgeEnded(host.store, error.message, ended), await network?.end());
+    const judgeBroken = async (why: string) =>
+      withNetwork(await judgeEnded(host.store, why, ended), await network?.end());
+    if (error instanceof SandboxFailure) {
+      if (!wasEndedInside(error)) throw retryable(error);
+      if (!isSetUp) throw endedInSetUp(error, input);
+      return judgeBroken(error.message);
+    }
+    if (!isSetUp || number <= patientAttempts || hasOtherCause(error)) throw error;
+    const why = errorMessage(error);
+    const evidence = [
+      { kind: 'no-reward', what: 'reward', text: `their judgement ends with an error: ${why}` },
+    ] as const;
+    return { ...(await judgeBroken(why)), evidence };
   } finally {
     network?.close();
     await removeOrReport(host, provider, name, network);

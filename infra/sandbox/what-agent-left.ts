@@ -4,7 +4,7 @@ import { blamingBrokenPrograms } from './broken-programs.ts';
 import { FileRefused, SandboxFailure } from './failure.ts';
 
 /** Failures that no daemon, provider or host reports, so that what an agent left may have caused them. */
-const suspect: ReadonlySet<FailureType> = new Set(['SandboxLost', 'SetupFailed', 'Internal']);
+const suspect: ReadonlySet<FailureType> = new Set(['SandboxLost', 'Internal']);
 /** The codes of errors that say that a value is out of range, and nothing about the machine. */
 const ofValues = /^ERR_(?:OUT_OF_RANGE|INVALID_ARG)/;
 
@@ -35,7 +35,7 @@ export async function usingWhatAgentLeft<Result>(
     return await blamingBrokenPrograms(sandbox, work);
   } catch (error) {
     signal.throwIfAborted();
-    if (isOutside(error)) throw error;
+    if (hasOtherCause(error)) throw error;
     const evidence = errorMessage(error);
     const text = `what the agent left in sandbox ${sandbox.name} cannot be used`;
     // No busy host makes a file another kind of file.
@@ -45,8 +45,8 @@ export async function usingWhatAgentLeft<Result>(
   }
 }
 
-/** Whether a failure has another cause than what an agent left. */
-function isOutside(error: unknown): boolean {
+/** Whether a failure of work on what an agent left has another cause. */
+export function hasOtherCause(error: unknown): boolean {
   if (error instanceof FileRefused) return false;
   if (!(error instanceof TemperFailure)) return isOfMachine(error);
   if (error instanceof SandboxFailure && error.loss !== undefined) return true;
