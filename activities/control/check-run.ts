@@ -6,8 +6,9 @@ import { type EnginePools, servesSeveral } from '../../infra/engine/pools.ts';
 import type { Rewards } from '../../infra/rewards.ts';
 import type { Store } from '../../infra/store/store.ts';
 import { requireUnforgeable } from '../../infra/tasks/forgeable.ts';
-import { lackingInSet, requireNetworks } from '../../infra/tasks/lacking-network.ts';
+import { requireNetworks } from '../../infra/tasks/lacking-network.ts';
 import type { Quarantine } from '../../infra/tasks/quarantine.ts';
+import { lookAtRunTasks } from '../../infra/tasks/run-tasks.ts';
 import type { Tasks } from '../../infra/tasks/tasks.ts';
 import { chainStart, newestChain } from '../../infra/temporal/chain.ts';
 import { openRuns } from '../../infra/temporal/runs.ts';
@@ -44,20 +45,23 @@ export function createRunCheck(deps: RunCheckDependencies): Pick<ControlActiviti
           throw new TemperFailure('UnknownTask', `${input.tasks}: expected tasks, got none; name a set that has tasks`);
         }
         await tasks.resolve(first.address);
-        await requireUnforgeable(tasks, input.tasks, signal);
-        return leftOut(deps, input, signal);
+        return lookAtSet(deps, input, signal);
       }),
   };
 }
 
-/** Refuses a run whose set has tasks that lack a network, or returns them if its input says that they are left out. */
-async function leftOut(
+/**
+ * Refuses a run whose set has tasks whose agent could write its own reward, or tasks that lack a network. Returns these if the
+ * input says that they are left out.
+ */
+async function lookAtSet(
   { tasks, quarantine, network, store }: RunCheckDependencies,
   { tasks: set, leaveOut, settings: { offlineTests } }: RunInput,
   signal: AbortSignal,
 ): Promise<TasksLeftOut | null> {
   const skipped = new Set((await quarantine.byAddress()).keys());
-  const found = await lackingInSet(tasks, set, { cap: network, offlineTests, skipped }, signal);
+  const found = await lookAtRunTasks(tasks, set, { cap: network, offlineTests, skipped }, signal);
+  requireUnforgeable(set, found);
   if (leaveOut === undefined) requireNetworks(set, found);
   const { lacking } = found;
   if (lacking.length === 0) return null;

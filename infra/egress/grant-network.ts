@@ -1,5 +1,11 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
-import { exceeds, type NetworkMode, type NetworkPolicy, setUpNeeds } from '../../workflows/contracts/network.ts';
+import {
+  exceeds,
+  type NetworkMode,
+  type NetworkPolicy,
+  networkModes,
+  setUpNeeds,
+} from '../../workflows/contracts/network.ts';
 import type { Task, TaskStep } from '../../workflows/contracts/task.ts';
 
 type Networks = Pick<Task, 'network' | 'testNetwork' | 'steps'>;
@@ -38,18 +44,17 @@ export function lackText({ who, step, mode, cap, neededFor }: NetworkLack): stri
   return `${of}: expected the network ${cap} or less for its ${who}, which TEMPER_NETWORK allows, got ${mode}${why}`;
 }
 
-/** Says what a user may do about a task, or about several, that lack a network. */
-export function lackChoices(
-  { who, mode, neededFor }: Pick<NetworkLack, 'who' | 'mode' | 'neededFor'>,
-  several = false,
-): string {
-  const [its, it] = several ? ['their', 'them'] : ['its', 'the task'];
-  const grant =
-    neededFor?.startsWith(setUpNeeds) === true
-      ? 'put what the set-up downloads into the image'
-      : `set TEMPER_NETWORK=${mode} for the control worker and the hosts`;
-  const offline =
-    who === 'agent' ? '' : `, run ${its} tests without a network all the same (--offline-tests, settings.offlineTests)`;
+/** Says what a user may do about tasks with these lacks, one each. */
+export function lackChoices(lacks: readonly NetworkLack[]): string {
+  const [its, it] = lacks.length > 1 ? ['their', 'them'] : ['its', 'the task'];
+  const mode = networkModes.findLast((one) => lacks.some((lack) => lack.mode === one));
+  const ofSetUp = lacks.every(({ neededFor }) => neededFor?.startsWith(setUpNeeds));
+  const grant = ofSetUp
+    ? 'put what the set-up downloads into the image'
+    : `set TEMPER_NETWORK=${mode} for the control worker and the hosts`;
+  const offline = lacks.some(({ who }) => who === 'tests')
+    ? `, run ${its} tests without a network all the same (--offline-tests, settings.offlineTests)`
+    : '';
   return `${grant}${offline}, or leave ${it} out (--leave-out, leaveOut)`;
 }
 
@@ -60,7 +65,7 @@ export function lackChoices(
 export function grantNetwork(task: Task, cap: NetworkMode): Task {
   const [lack] = networkLacks(task, cap);
   if (lack !== undefined) {
-    throw new TemperFailure('UnsupportedTask', `task ${task.id}${lackText(lack)}; ${lackChoices(lack)}`);
+    throw new TemperFailure('UnsupportedTask', `task ${task.id}${lackText(lack)}; ${lackChoices([lack])}`);
   }
   const { network, testNetwork, steps, ...rest } = task;
   return {

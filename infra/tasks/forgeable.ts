@@ -4,8 +4,6 @@ import type { DataSetFormat } from '../data-sets/data-set.ts';
 import { dataSetFormats } from '../data-sets/formats/index.ts';
 import type { HarborTask } from '../harbor/harbor-task.ts';
 import { parseSetAddress } from './address.ts';
-import type { FoundTask } from './find-task.ts';
-import type { Tasks } from './tasks.ts';
 
 /**
  * Whether an agent could write the verdict on its work: it is root in the sandbox of its tests, where its processes run on beside
@@ -18,23 +16,11 @@ export const isForgeable = ({
 }: Pick<HarborTask, 'gradedIn' | 'keepProcesses' | 'description'>): boolean =>
   gradedIn === 'same' && keepProcesses && description.user === 'root';
 
-/**
- * Throws UnsupportedTask if a set has tasks whose verdict an agent could write: a policy would learn to write it. It reads each task of
- * the set.
- */
-export async function requireUnforgeable(
-  tasks: Pick<Tasks, 'scan'>,
+/** Throws UnsupportedTask if a set has tasks whose verdict an agent could write: a policy would learn to write it. */
+export function requireUnforgeable(
   set: TaskSetAddress,
-  signal: AbortSignal,
-): Promise<void> {
-  if (!mayKeepProcesses(set)) return;
-  const found: string[] = [];
-  let all = 0;
-  for await (const task of tasks.scan(set)) {
-    signal.throwIfAborted();
-    all += 1;
-    if (await isOneOf(task)) found.push(task.id);
-  }
+  { tasks: all, forgeable: found }: { readonly tasks: number; readonly forgeable: readonly string[] },
+): void {
   const [example] = found;
   if (example === undefined) return;
   throw new TemperFailure(
@@ -43,20 +29,10 @@ export async function requireUnforgeable(
   );
 }
 
-/** Whether tasks of a set may ask for the agent's processes, as far as that is known without reading them. */
-function mayKeepProcesses(set: TaskSetAddress): boolean {
+/** Whether tasks of a set may be forgeable, as far as that is known without reading them. */
+export function mayBeForgeable(set: TaskSetAddress): boolean {
   const parsed = parseSetAddress(set);
   if (parsed.kind === 'generated') return false;
   const format: DataSetFormat | null = parsed.kind === 'data-set' ? dataSetFormats[parsed.format] : null;
   return format === null || format.mayKeepProcesses === true;
-}
-
-/** Reads a task. One that cannot be read ends as such. */
-async function isOneOf({ read }: FoundTask): Promise<boolean> {
-  try {
-    return isForgeable(await read());
-  } catch (error) {
-    if (error instanceof TemperFailure) return false;
-    throw error;
-  }
 }

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { chooseTask } from '../../../activities/control/choose-task.ts';
-import { lackingAmong, lackingInSet, requireNetworks } from '../../../infra/tasks/lacking-network.ts';
+import { lackingAmong, requireNetworks } from '../../../infra/tasks/lacking-network.ts';
+import { lookAtRunTasks } from '../../../infra/tasks/run-tasks.ts';
 import { createTasks, type Tasks } from '../../../infra/tasks/tasks.ts';
 import { createFileStore } from '../../helpers/store/file-store.ts';
 import { writeHarborTask } from '../../helpers/tasks/harbor-task.ts';
@@ -33,11 +34,11 @@ describe('tasks that lack a network', () => {
   after(() => rm(home, { recursive: true, force: true }));
 
   const lackingWith = async (
-    given: Omit<Parameters<typeof lackingInSet>[2], 'skipped'>,
+    given: Omit<Parameters<typeof lookAtRunTasks>[2], 'skipped'>,
   ): Promise<readonly string[]> => {
-    const inSet = await lackingInSet(tasks, set, { ...given, skipped: new Set() }, signal);
+    const inSet = await lookAtRunTasks(tasks, set, { ...given, skipped: new Set() }, signal);
     const among = await lackingAmong(tasks, { set, addresses: await tasks.list(set) }, given, signal);
-    assert.deepEqual(among, inSet);
+    assert.deepEqual(inSet, { ...among, tasks: inSet.tasks, forgeable: [] });
     return inSet.lacking.map(({ id }) => id);
   };
 
@@ -54,22 +55,26 @@ describe('tasks that lack a network', () => {
 
   it('are not looked for among those that no run chooses, nor in sets that need no network', async () => {
     const skipped = new Set([`${set}/downloads`, `${set}/agent`]);
-    const found = await lackingInSet(tasks, set, { cap: 'none', skipped }, signal);
-    assert.deepEqual([found.tasks, found.lacking.map(({ id }) => id)], [4, ['tests']]);
+    const found = await lookAtRunTasks(tasks, set, { cap: 'none', skipped }, signal);
+    assert.deepEqual([found.tasks, found.lacking.map(({ id }) => id)], [3, ['tests']]);
     for (const other of ['generated:train/1', 'swe-gym:/no/such/file.jsonl'])
-      assert.deepEqual(await lackingInSet(tasks, other, { cap: 'none', skipped }, signal), { tasks: 0, lacking: [] });
+      assert.deepEqual(await lookAtRunTasks(tasks, other, { cap: 'none', skipped }, signal), {
+        tasks: 0,
+        lacking: [],
+        forgeable: [],
+      });
   });
 
   it('refuse their set, with their number and an example', async () => {
-    const found = await lackingInSet(tasks, set, { cap: 'allowlist', skipped: new Set() }, signal);
+    const found = await lookAtRunTasks(tasks, set, { cap: 'allowlist', skipped: new Set() }, signal);
     const message =
-      /set: 1 of 6 tasks need a network that TEMPER_NETWORK does not allow, for example downloads: .*curl/;
+      /set: 1 of 5 tasks need a network that TEMPER_NETWORK does not allow, for example downloads: .*curl/;
     assert.throws(() => requireNetworks(set, found), { type: 'UnsupportedTask', message });
     requireNetworks(set, { tasks: 5, lacking: [] });
   });
 
   it('are given to no group of a run that leaves them out', async () => {
-    const { lacking } = await lackingInSet(tasks, set, { cap: 'none', skipped: new Set() }, signal);
+    const { lacking } = await lookAtRunTasks(tasks, set, { cap: 'none', skipped: new Set() }, signal);
     const left = lacking.map(({ address }) => address);
     const choose = (index: number) =>
       chooseTask(tasks, { quarantined: new Map(), lacking: left }, { tasks: set, seed: 1, index });

@@ -110,6 +110,7 @@ describe('the commands on a run', () => {
     );
     const all = await offline.run('rollout', '--agent', 'oracle', '--tasks', root, '--offline-tests');
     assert.match(all.stdout, /^2 rollouts: scored 2/m, all.stderr);
+    assert.match(all.stdout, /^all tests ran without a network, also those that need one$/m);
     // Where only the workers know what is allowed, they decide.
     assert.match((await temper.run('rollout', '--agent', 'oracle', '--tasks', root)).stdout, /^2 rollouts: scored 2/m);
   });

@@ -25,7 +25,6 @@ import {
   stackCommand,
   wholeNumber,
 } from '../stack/command.ts';
-import type { StackClient } from '../stack/stack-client.ts';
 import { parseBudget } from '../text/budget.ts';
 import { asUsageError, Interrupted } from '../text/errors.ts';
 import { note, print, printJson } from '../text/output.ts';
@@ -92,7 +91,7 @@ export function trainCommand(): Command {
 async function train(options: TrainOptions): Promise<void> {
   const request = await requestOf(options);
   const { openStackClient } = await import('../stack/stack-client.ts');
-  const { requireRunNetworks } = await import('../stack/require-networks.ts');
+  const { requireRunTasks } = await import('../stack/require-tasks.ts');
   const { startRun, timestampedId } = await import('../follow/start-workflow.ts');
   const config = await runningConfigOf(options);
   await requireKnownPool(config, request.pool);
@@ -102,8 +101,7 @@ async function train(options: TrainOptions): Promise<void> {
   try {
     const id = options.id ?? timestampedId('run');
     const named = await withTaskSet(request, stack, interrupt.signal);
-    await requireUnforged(named, stack, interrupt.signal);
-    await requireRunNetworks(named, stack, interrupt.signal);
+    await requireRunTasks(named, stack, interrupt.signal);
     interrupt.signal.throwIfAborted();
     starts = true;
     const handle = await startRun(stack.client, id, named);
@@ -125,23 +123,6 @@ async function train(options: TrainOptions): Promise<void> {
     interrupt.release();
     await stack.close();
   }
-}
-
-/** Refuses tasks whose agent could write its own reward, if this process can read them. Otherwise the workers look. */
-async function requireUnforged(
-  { tasks: set }: RunRequest,
-  { config, store }: StackClient,
-  signal: AbortSignal,
-): Promise<void> {
-  if (set === undefined) return;
-  const { isElsewhere } = await import('../stack/task-set.ts');
-  if (await isElsewhere(set, config)) return;
-  const { openTaskSource } = await import('../stack/task-source.ts');
-  const { requireUnforgeable } = await import('../../../infra/tasks/forgeable.ts');
-  const { tasks } = await openTaskSource(set, { config, store, offline: false });
-  await requireUnforgeable(tasks, set, signal).catch((error: unknown) => {
-    throw asUsageError(error, '--tasks');
-  });
 }
 
 /** Builds the run's input from the input file and the options, and checks it before anything starts. */

@@ -20,7 +20,7 @@ export async function runSweep(options: EvalOptions): Promise<void> {
   const request = await sweepRequestOf(options);
   const prices = await readPrices((await runningConfigOf(options)).prices);
   const { startSweep } = await import('../../follow/start-workflow.ts');
-  const { requireSweepNetworks } = await import('../../stack/require-networks.ts');
+  const { requireSweepTasks } = await import('../../stack/require-tasks.ts');
   await startAndFollow(options, {
     noun: 'sweep',
     prefix: 'eval',
@@ -29,7 +29,7 @@ export async function runSweep(options: EvalOptions): Promise<void> {
     async prepare(stack, signal) {
       await requirePolicy(stack, request.policy);
       const named = await withTaskSet(request, stack, signal);
-      await requireSweepNetworks(named, stack, signal);
+      await requireSweepTasks(named, stack, signal);
       return named;
     },
     start: startSweep,

@@ -6,7 +6,7 @@ import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
 import type { ResolvedTask } from '../../../../workflows/contracts/task.ts';
 import { trainAllBranches } from '../../../../workflows/contracts/trace.ts';
 import type { NetworkOptions } from '../../follow/network-options.ts';
-import { allowedNetwork } from '../../stack/require-networks.ts';
+import { allowedNetwork } from '../../stack/require-tasks.ts';
 import type { StackClient } from '../../stack/stack-client.ts';
 import { openTaskSource } from '../../stack/task-source.ts';
 import { asUsageError, orUsageError } from '../../text/errors.ts';

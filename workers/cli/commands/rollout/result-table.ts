@@ -22,8 +22,11 @@ export function rolloutTable(
     total(row),
   ]);
   const head = ['task', 'outcome', 'reward', 'stop', 'provision', 'agent', 'evaluate', 'seconds'];
-  return [table(head, body), '', totals(rows, wallSeconds), ...leftOutLines(lacking)].join('\n');
+  return [table(head, body), '', totals(rows, wallSeconds), ...offlineLines(rows), ...leftOutLines(lacking)].join('\n');
 }
+
+const offlineLines = (rows: readonly RolloutRow[]): readonly string[] =>
+  rows.some(({ offlineTests }) => offlineTests) ? ['all tests ran without a network, also those that need one'] : [];
 
 /** Counts the tasks that were left out, with the reason of each. */
 function leftOutLines(lacking: readonly LackingTask[]): readonly string[] {

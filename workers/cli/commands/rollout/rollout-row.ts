@@ -16,6 +16,8 @@ export interface RolloutRow {
   readonly outcome: Outcome | null;
   readonly reward: number | null;
   readonly stop: StopReason | null;
+  /** Set if its tests had no network because the user said so. */
+  readonly offlineTests?: true;
   /** The verdict in one line: what the tests reported, or which tests decided; null when there is none. */
   readonly verdict: string | null;
   /** Suspected tricks. */
@@ -37,6 +39,7 @@ export function rowOf(result: RolloutResult): RolloutRow {
     outcome,
     reward,
     stop,
+    ...(result.offlineTests && { offlineTests: result.offlineTests }),
     verdict: result.verdict === null ? null : showHidden(verdictText(result.verdict)),
     flags: flagsOfRollout(result).map(({ trick }) => trick),
     diff: result.diff?.patch.digest ?? null,

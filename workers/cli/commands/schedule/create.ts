@@ -24,11 +24,11 @@ export async function createSchedule(id: string, options: CreateOptions): Promis
   const request = await sweepRequestOf(options);
   const when = parseScheduleTimes(options);
   const { openStackClient } = await import('../../stack/stack-client.ts');
-  const { requireSweepNetworks } = await import('../../stack/require-networks.ts');
+  const { requireSweepTasks } = await import('../../stack/require-tasks.ts');
   const stack = await openStackClient(await runningConfigOf(options));
   try {
     const named = await withTaskSet(request, stack);
-    await requireSweepNetworks(named, stack, new AbortController().signal);
+    await requireSweepTasks(named, stack, new AbortController().signal);
     await create(stack.client, { id, request: named, options, when });
     const paused = options.paused === true;
     if (options.json) printJson({ id, when: when.text, paused });
