@@ -96,10 +96,8 @@ const pip: Rule = (args, { env }) => {
   if (!['install', 'download', 'wheel'].includes(command)) return false;
   if (has(args, '--no-index', '--offline', '--dry-run') || env.has('PIP_NO_INDEX') || env.has('UV_OFFLINE'))
     return false;
-  const needsNoBuild =
-    has(args, '--no-build-isolation', '--no-use-pep517') || what.every((path) => path.endsWith('.whl'));
-  const isOwn = what.length > 0 && what.every(isLocal) && !has(args, '-r', '--requirement');
-  return !(isOwn && needsNoBuild);
+  // The image may have what the workspace and a wheel need.
+  return what.length === 0 || !what.every(isLocal) || has(args, '-r', '--requirement');
 };
 
 const python: Rule = (args, context) =>

@@ -55,10 +55,10 @@ interface Group {
   readonly all: Found[];
 }
 
-/** An `if`, by whether its condition looks for a program or a file, and whether that condition is being read. */
+/** An `if`, by the part in which what its condition looks for is missing, and the part that is being read. */
 interface Branch {
-  looks: boolean;
-  inCondition: boolean;
+  missingIn: 'then' | 'else' | null;
+  part: 'if' | 'then' | 'else';
 }
 
 /** A sought command. */
@@ -69,17 +69,42 @@ interface Found {
 
 const newGroup = (guarded: boolean): Group => ({ guarded, afterFailure: false, joined: [], all: [] });
 
-/** A condition on what the image has. */
-const looking =
-  /\b(?:command -[vV]|which|type|hash)\b|(?:^|\s)(?:\[\[?|test)\s+(?:!\s+)?-[defhrsx]\s|\bimport \w|\brequire(?:\.resolve)?\(|\b(?:pip3?|uv pip) show\b|\b(?:dpkg|rpm) -\w|--version\b/;
+/** A condition that holds if the image has a program or a package. */
+const finds =
+  /\b(?:command -[vV]|which|type|hash)\b|\bimport \w|\brequire(?:\.resolve)?\(|\b(?:pip3?|uv pip) show\b|\b(?:dpkg|rpm) -\w|--version\b/;
+/** A condition that holds if the image lacks a file or a program. */
+const misses = /^(?:\[\[?|test)\s+(?:!\s+-[defhrsx]\s|-z\s+"?\$\((?:command -v|which|type)\b)/;
 /** Commands that pass over a failure. */
 const tolerant = new Set(['true', ':', 'echo', 'printf', 'warn']);
 const joining = new Set(['&&', '||', '|', '|&']);
 
+/** Follows the conditions of a script. */
+function createBranches() {
+  const branches: Branch[] = [];
+  return {
+    keyword(word: string): void {
+      const branch = branches.at(-1);
+      if (word === 'if' && branches.length < mostOpen) branches.push({ missingIn: null, part: 'if' });
+      else if (word === 'fi') branches.pop();
+      else if (branch !== undefined && (word === 'then' || word === 'else')) branch.part = word;
+      else if (branch !== undefined && word === 'elif') Object.assign(branch, { missingIn: null, part: 'if' });
+    },
+    /** Notes in which part of an `if` something is missing, by a command of its condition. */
+    command(text: string, isNegated: boolean): void {
+      const branch = branches.at(-1);
+      if (branch?.part !== 'if') return;
+      if (misses.test(text)) branch.missingIn = isNegated ? 'else' : 'then';
+      else if (finds.test(text)) branch.missingIn = isNegated ? 'then' : 'else';
+    },
+    /** Whether a program or a file is missing where the script is now. */
+    isMissing: (): boolean => branches.some(({ missingIn, part }) => missingIn === part),
+  };
+}
+
 /** Reads the commands of a script in order, and notes which of the sought ones are guarded. */
 function createWalk(script: string, isSought: (command: ShellCommand) => boolean, depth: number) {
   const groups: Group[] = [newGroup(false)];
-  const branches: Branch[] = [];
+  const branches = createBranches();
   let last = '\n';
   const group = (): Group => groups.at(-1) ?? newGroup(false);
   function open(): void {
@@ -97,34 +122,27 @@ function createWalk(script: string, isSought: (command: ShellCommand) => boolean
     group().all.push(found);
   }
 
-  function keyword(word: string): void {
-    const branch = branches.at(-1);
-    if (word === 'if' && branches.length < mostOpen) branches.push({ looks: false, inCondition: true });
-    else if (word === 'fi') branches.pop();
-    else if (word === '{') open();
-    else if (word === '}') close();
-    else if (branch !== undefined && (word === 'then' || word === 'else' || word === 'elif')) {
-      branch.inCondition = word === 'elif';
-    }
-  }
-
   return {
     command(tokens: readonly ShellToken[]): void {
       const words = tokens.filter(({ operator }) => operator === null);
       let first = 0;
-      for (; keywords.has(words[first]?.text ?? ''); first += 1) keyword(words[first]?.text ?? '');
+      for (; keywords.has(words[first]?.text ?? ''); first += 1) {
+        const { text = '' } = words[first] ?? {};
+        if (text === '{') open();
+        else if (text === '}') close();
+        else branches.keyword(text);
+      }
       const [from, to] = [words[first], words.at(-1)];
       if (from === undefined || to === undefined) return;
       const text = script.slice(from.start, to.end).replace(/\s*\\?\s*\n\s*/g, ' ');
       const read = readCommand(words.slice(first).map((word) => word.text));
-      const branch = branches.at(-1);
-      if (branch?.inCondition === true && looking.test(text)) branch.looks = true;
+      const isNegated = words.slice(0, first).some((word) => word.text === '!');
+      branches.command(text, isNegated);
       const { joined, guarded, afterFailure } = group();
       if (last === '||' && tolerant.has(read.words[0] ?? '')) for (const one of joined) one.guarded = true;
       last = '';
       const command = soughtIn({ ...read, text, line: from.line }, tokens, { isSought, depth });
-      const isBehindLook = branches.some(({ looks, inCondition }) => looks && !inCondition);
-      if (command !== undefined) note({ command, guarded: guarded || afterFailure || isBehindLook });
+      if (command !== undefined) note({ command, guarded: guarded || afterFailure || branches.isMissing() });
     },
     operator(operator: string): void {
       if (operator === '\n' && joining.has(last)) return;

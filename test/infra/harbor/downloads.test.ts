@@ -15,7 +15,6 @@ describe('a command that downloads', () => {
       'pip install pytest',
       'python3 -m pip install -q pytest==8.4.1',
       '/usr/bin/pip3 install --find-links /wheels pytest',
-      'pip install -e .',
       'uvx -p 3.13 -w pytest==8.4.1 pytest /tests/test_outputs.py -rA',
       'uv run pytest /tests',
       'uv pip install --system pytest',
@@ -44,6 +43,7 @@ describe('a command that downloads', () => {
       'pip install --no-index --find-links /wheels pytest',
       'PIP_NO_INDEX=1 pip install pytest',
       'pip install -e . --no-deps --no-build-isolation',
+      "pip install -e '.[test]' --verbose",
       'pip install /wheels/pytest-8.4.1-py3-none-any.whl',
       'pip list',
       'uv run --offline pytest',
@@ -109,6 +109,11 @@ describe('a command that downloads', () => {
       ['pip install pytest || exit 1', '1: pip install pytest'],
       ['pip install pytest || pip install --user pytest', '1: pip install pytest'],
       ['for p in a b; do pip install $p; done', '1: pip install $p'],
+      ['if [ -f go.mod ]; then\n  go mod download\nfi', '2: go mod download'],
+      ['if [ -z "$SKIP" ]; then npm ci; fi', '1: npm ci'],
+      ['if command -v apt-get >/dev/null; then apt-get update; fi', '1: apt-get update'],
+      ['if ! command -v pytest; then ls; else pip install pytest; fi', '1: pip install pytest'],
+      ['if command -v jq; then ls; elif [ $A = b ]; then apt-get update; fi', '1: apt-get update'],
     ] as const)
       assert.equal(found(script), expected, script);
   });
@@ -127,6 +132,7 @@ describe('a command that downloads', () => {
       'if python3 -c "import pytest"; then\n  ls\nelse\n  pip install pytest\nfi',
       'if [ ! -f /usr/bin/jq ]; then apt-get install -y jq; fi',
       'if [ -z "$(command -v jq)" ]; then apt-get install -y jq; fi',
+      'if command -v jq; then\n  ls\nelif ! which python3; then\n  apt-get install -y python3\nfi',
       'python3 -c "import pytest" || pip install pytest',
     ])
       assert.equal(found(script), null, script);
