@@ -96,6 +96,7 @@ export function finishedSteps(
     if (diff === undefined) return [];
     return [{ diff, ...(snapshot !== undefined && canUseSnapshot(task) && { snapshot }) }];
   });
+  if (worked.length < began.length) return 'the work at one of its steps was not kept';
   return { worked, restPrevented: rows.length > began.length && began.at(-1)?.verdict === 'graded' };
 }
 
