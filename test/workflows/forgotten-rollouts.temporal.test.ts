@@ -56,8 +56,10 @@ describe('rollouts that the Temporal server has forgotten', () => {
   it('count in their sweep as they ended, also after it was set back, and in its report and its regrade', async () => {
     const held = Promise.withResolvers<void>();
     const kept = Promise.withResolvers<void>();
+    const forgotten = Promise.withResolvers<void>();
     let atWork = 0;
     stack.script = {
+      ask: () => forgotten.promise,
       reward: (id) => (id.includes('/rollout-7-') ? 0 : 1),
       agent: (id) => {
         atWork += 1;
@@ -81,12 +83,13 @@ describe('rollouts that the Temporal server has forgotten', () => {
     );
     held.resolve();
     await Promise.all(ids.map(forget));
+    forgotten.resolve();
     await until(async () => (await handle.query(sweepStatusQuery)).ended === ended);
     const before = await handle.query(sweepStatusQuery);
     assert.deepEqual([before.outcomes.scored, before.outcomes.cancelled, before.passed], [ended, 0, ended - 1]);
     // Its agents work again, but what they do then counts no more.
     stack.script = { reward: () => 0, agent: (id) => (id.includes(last) ? kept.promise : Promise.resolve()) };
-    await resetToFirstTask(stack.server, 'forgotten', (await handle.describe()).runId);
+    await resetToFirstTask(stack.server, 'forgotten', sweep.firstExecutionRunId);
     await until(async () => (await handle.query(sweepStatusQuery)).ended === ended);
     kept.resolve();
     const result: SweepResult = await handle.result();

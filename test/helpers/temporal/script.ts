@@ -20,6 +20,8 @@ export interface Script {
   choose?(): Promise<void>;
   /** Rejects when the rows of a sweep can't be recorded. */
   record?(): Promise<void>;
+  /** Resolves when a sweep may ask for the ends of rollouts that do not report to it. */
+  ask?(): Promise<void>;
   /** Rejects when the report of a sweep or a regrade can't be written. */
   summarise?(): Promise<void>;
   /** Rejects when the update can't be made. */

@@ -130,6 +130,7 @@ export async function startScriptedWorkers(
     summariseRegrade: (input) => following(script.summarise, () => regrades.summariseRegrade(input)),
     ...sweeps,
     summariseSweep: (input) => following(script.summarise, () => sweeps.summariseSweep(input)),
+    endedRollouts: (input) => following(script.ask, () => sweeps.endedRollouts(input)),
     recordSweepRows: (input) => following(script.record, () => sweeps.recordSweepRows(input)),
     resolveTask: async ({ address, upstream }) => {
       if (upstream !== undefined) findUpstream(script, upstream);
