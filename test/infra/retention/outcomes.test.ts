@@ -1,16 +1,21 @@
 import assert from 'node:assert/strict';
 import { constants } from 'node:buffer';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, utimes } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { recordedOutcomes } from '../../../infra/retention/categories/outcomes.ts';
+import { rollouts } from '../../../infra/retention/categories/rollouts.ts';
 import type { RetentionContext } from '../../../infra/retention/category.ts';
 import { recordOutcomes } from '../../../infra/retention/references/outcomes.ts';
 import { createDirectory } from '../../../infra/store/directory.ts';
 import type { Objects } from '../../../infra/store/objects.ts';
+import { recordKey } from '../../../infra/store/rollout-records.ts';
+import { resultWithout } from '../../../workflows/algorithms/rollout-end.ts';
+import { groupId, rolloutId, sweepRolloutId } from '../../../workflows/contracts/ids.ts';
+import { createFileRollouts } from '../../helpers/store/file-store.ts';
 
 /** A server whose list takes a while after its first workflow, whose history it has just removed. */
 const server = {
@@ -63,6 +68,59 @@ describe('the record of outcomes', () => {
       const { signal } = new AbortController();
       const context = { objects, knowledge, signal } as unknown as RetentionContext;
       await assert.rejects(recordOutcomes(context), /the history is gone/);
+    } finally {
+      await rm(home, { recursive: true, force: true });
+    }
+  });
+
+  it('has what records of rollouts refer to, for as long as the records are kept', async () => {
+    const home = await mkdtemp(join(tmpdir(), 'temper-outcomes-'));
+    try {
+      const records = createFileRollouts(home);
+      const names = { open: 'a'.repeat(64), planned: 'b'.repeat(64), old: 'c'.repeat(64) };
+      const openKey = '01a2065d-b1e9-70d0-904a-334fbb79801c';
+      const ids = {
+        open: rolloutId(groupId('run', openKey, 0), 0),
+        planned: sweepRolloutId('sweep', 'closed-sweep', { task: 0, attempt: 0, retry: 0 }),
+        old: rolloutId(groupId('run', 'closed-run', 0), 0),
+      };
+      for (const name of ['open', 'planned', 'old'] as const) {
+        const known = { rollout: name, workflowId: ids[name], task: names[name], agent: 'mini' };
+        await records.write({ format: 1, writer: 'reader', result: resultWithout(known, 'gone') });
+      }
+      for await (const { key } of records.list()) await utimes(join(home, key), 86_400, 86_400);
+      const planned = new Set([recordKey(ids.planned) ?? '']);
+      const knowledge = {
+        client: async () => ({ ...server, workflow: { list: async function* () {} } }),
+        openKeys: async () => new Set([openKey]),
+        plannedRecords: async () => planned,
+      };
+      const { signal } = new AbortController();
+      const contextOf = (cutoffMs: number | null) =>
+        ({
+          objects: createDirectory(home),
+          knowledge,
+          signal,
+          cutoffMs,
+          nowMs: Date.now(),
+        }) as unknown as RetentionContext;
+      await recordOutcomes(contextOf(null));
+      await recordOutcomes(contextOf(null));
+      const referred = async (cutoffMs: number | null): Promise<readonly string[]> => {
+        const digests: string[] = [];
+        for await (const { digest } of recordedOutcomes.references(contextOf(cutoffMs))) digests.push(digest);
+        return digests.toSorted();
+      };
+      const keptBy = async (cutoffMs: number | null): Promise<number> => {
+        let kept = 0;
+        for await (const { expired } of rollouts.entries(contextOf(cutoffMs))) kept += Number(expired === null);
+        return kept;
+      };
+      assert.deepEqual(await referred(null), [names.open, names.planned, names.old]);
+      assert.equal(await keptBy(null), 3);
+      const cutoffMs = Date.now();
+      assert.deepEqual(await referred(cutoffMs), [names.open, names.planned]);
+      assert.equal(await keptBy(cutoffMs), 2);
     } finally {
       await rm(home, { recursive: true, force: true });
     }
