@@ -204,7 +204,7 @@ export const timeouts = {
    */
   train: {
     startToCloseTimeout: '2h',
-    heartbeatTimeout: '15s',
+    heartbeatTimeout: '10s',
     retry: retry(1000, '1s', '5s'),
   },
   /**

@@ -32,8 +32,12 @@ it('restores the weights of the last step on an engine without weights while rol
 
   const request = { tasks: 'generated:train/1', steps: 2, groupsPerStep: 1, rolloutsPerGroup: 2, maxStaleness: 0 };
   const run = { taskQueue: controlQueue, workflowId: 'restoring', args: [request] };
-  const status: RunStatus = await server.client.workflow.execute('trainingRun', run);
+  const handle = await server.client.workflow.start('trainingRun', run);
+  const status: RunStatus = await handle.result();
   assert.equal(await restored.promise, 1);
   assert.equal(status.step, 2);
   assert.equal(status.groups.trained, 2);
+  const events = (await handle.fetchHistory()).events ?? [];
+  const cancelled = events.filter((event) => event.activityTaskCanceledEventAttributes);
+  assert.equal(cancelled.length, 1, 'the step ended the restoration before its time was over');
 });
