@@ -33,7 +33,7 @@ ${useOwnPrograms}`;
 
 /** The programs that temper's own scripts start. */
 const programs =
-  'sh bash awk basename cat chmod chown cp cut date dd dirname du env find git grep head id kill ln ls mkdir mkfifo mktemp mv od readlink rm rmdir sed sleep sort stat tail tar tee test timeout touch tr true wc xargs';
+  'sh bash awk basename cat chmod chown cp cut date dd dirname du env find git grep head id kill ln ls mkdir mkfifo mktemp mv od patch readlink rm rmdir sed sleep sort stat tail tar tee test timeout touch tr true wc xargs';
 
 /**
  * Looks the directories up and keeps them, and the image's environment, before any agent starts. `agent` is the agent's uid, empty
