@@ -13,7 +13,10 @@ export interface Diff {
   readonly dropped: number;
   /** Whether the diff exceeds a limit of size, number of files or time. It is then stored empty, and its evaluation fails. */
   readonly tooLarge: boolean;
-  /** Set if files of the workspace could not be read: they are as at the base commit, and all of them are if nothing could be read. */
+  /**
+   * Set if files of the workspace could not be read that a program can reach by their paths: they are as at the base commit, and all of
+   * them are if nothing could be read.
+   */
   readonly unread?: true;
   /** Suspected tricks in the paths that were left out. Omitted when there are none. */
   readonly flags?: readonly Flag[];

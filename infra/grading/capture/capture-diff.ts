@@ -169,7 +169,7 @@ async function capture(
     files,
     dropped: dropped.length + names.length + unread.length,
     tooLarge: false,
-    ...(unread.length > 0 && { unread: true }),
+    ...(unread.some(isReachable) && { unread: true }),
     ...(flags.length > 0 && { flags }),
   };
 }
@@ -181,6 +181,10 @@ function gitFailure({ exitCode, stderr }: ExecResult, baseCommit: string): Tempe
     `the diff against ${baseCommit} could not be captured: git ended with exit code ${exitCode}: ${output}`,
   );
 }
+
+/** The length of names from which on no program reaches what is there by its path. Git cuts them when it prints them. */
+const beyondReach = 2_000;
+const isReachable = (name: string): boolean => name.length < beyondReach;
 
 /**
  * Compares the workspace with the base. Returns the result of the last script, whose stdout is the patch, or that of

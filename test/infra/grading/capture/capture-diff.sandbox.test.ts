@@ -20,8 +20,8 @@ interface Case {
   readonly names?: readonly string[];
   readonly dropped?: number;
   readonly tooLarge?: true;
-  /** Whether the diff is flagged as not all that the agent left. */
-  readonly unread?: true;
+  /** Set if the diff is flagged as not all that the agent left: whether programs can reach the rest by its path. */
+  readonly unread?: 'reachable' | 'beyond reach';
 }
 
 /** Denies the grader all rights on a file. */
@@ -80,14 +80,14 @@ const cases: readonly Case[] = [
       'echo 2 >a; l=$(printf "%0200d" 0); (for n in $(seq 22); do mkdir $l && cd $l; done; echo 1 >in); echo 1 >new',
     names: ['a', 'new'],
     dropped: 1,
-    unread: true,
+    unread: 'beyond reach',
   },
   {
     name: 'all but files whose list of rights denies the grader',
     script: `mkdir d; echo 2 >a; for n in 1 2 3 4; do echo $n >d/$n; done; ${denyRoot} a; ${denyRoot} d/3`,
     names: ['d/1', 'd/2', 'd/4'],
     dropped: 2,
-    unread: true,
+    unread: 'reachable',
   },
   { name: '20,001 new files', script: 'mkdir m; cd m; seq 20001 | xargs touch', tooLarge: true },
   {
@@ -117,7 +117,7 @@ describe('a captured diff', { concurrency: 2 }, () => {
     await rm(root, { recursive: true, force: true });
   });
 
-  for (const { name, script, names = [], dropped = 0, tooLarge = false, unread = false } of cases) {
+  for (const { name, script, names = [], dropped = 0, tooLarge = false, unread } of cases) {
     it(`${tooLarge ? 'is too large for' : 'contains'} ${name}`, async () => {
       const store = createFileStore(join(root, 'store'));
       const sandbox = await maker.make();
@@ -139,7 +139,7 @@ describe('a captured diff', { concurrency: 2 }, () => {
       const found = [...patch.matchAll(/^diff --git a\/(.*) b\//gm)].map(([, path]) => path);
       assert.deepEqual([found, diff.files, diff.dropped, diff.tooLarge], [names, names.length, dropped, tooLarge]);
       const flagged = diff.flags?.some(({ trick }) => trick === 'unreadable') ?? false;
-      assert.deepEqual([diff.unread ?? false, flagged], [unread, unread]);
+      assert.deepEqual([diff.unread ?? false, flagged], [unread === 'reachable', unread !== undefined]);
     });
   }
 
