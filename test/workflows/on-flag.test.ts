@@ -29,6 +29,14 @@ describe('the reward of a flagged rollout', () => {
     );
   });
 
+  it('counts if it is 0, so that no agent escapes its 0 by a flag', () => {
+    const caught = { reward: 0, flags: ['program-shadow', 'exit'] as const };
+    for (const rule of [onFlag, { exit: 'exclude' } as const]) {
+      assert.equal(countedReward(caught, rule), 0);
+      assert.deepEqual(countActions([caught], rule), {});
+    }
+  });
+
   it('is counted by the trick for which it was changed', () => {
     const counted = countActions([none, tested, shadowed, exited, exited, failed], onFlag);
     assert.deepEqual(counted, { excluded: { exit: 2 }, zeroed: { 'program-shadow': 1 } });

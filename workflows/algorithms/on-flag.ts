@@ -13,9 +13,12 @@ export interface FlagAction {
   readonly trick: Trick;
 }
 
-/** Returns what happens to the reward of a rollout because of its flags; null if it counts as it was measured, or has none. */
+/**
+ * Returns what happens to the reward of a rollout because of its flags; null if it counts as it was measured, or has none. A reward of
+ * 0 always counts: an agent that is left out for a trick could escape its 0 by showing one.
+ */
 export function actionOn({ reward, flags = [] }: MeasuredRollout, onFlag: OnFlag = {}): FlagAction | null {
-  if (reward === null) return null;
+  if (reward === null || reward === 0) return null;
   for (const action of ['zero', 'exclude'] as const) {
     const trick = flags.find((one) => onFlag[one] === action);
     if (trick !== undefined) return { action, trick };

@@ -13,6 +13,7 @@ export const onFlag = z
   .describe(
     'What happens to the reward of a rollout that is flagged, by trick: `keep` it, `exclude` the rollout from the comparison ' +
       'of its group or from the score of the sweep, or count it as `zero`. Of several, `zero` comes first, then `exclude`. ' +
+      'A reward of 0 counts always. ' +
       'Default: `keep` for all.',
   );
 export type OnFlag = Readonly<z.output<typeof onFlag>>;
