@@ -67,7 +67,7 @@ describe('temper regrade', () => {
     assert.deepEqual([unknown.code, other.code, run.code], [2, 2, 2], unknown.stderr + other.stderr + run.stderr);
     assert.match(
       unknown.stderr,
-      /expected workflow ids of rollouts, got rollout\/nope, which this server does not know/,
+      /expected workflow ids of rollouts, got rollout\/nope, which has no record, and this server does not know/,
     );
     assert.match(other.stderr, /expected workflow ids of rollouts, got sweep, which is a evaluationSweep/);
     assert.match(run.stderr, /expected a run with rollouts that have ended, got nope; `temper status` lists the runs/);
