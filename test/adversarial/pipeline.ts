@@ -19,6 +19,7 @@ import { prepareWorkspace } from '../../infra/grading/workspace/prepare-workspac
 import type { HarborTask } from '../../infra/harbor/harbor-task.ts';
 import { createHelperSpawner } from '../../infra/process/spawner/through-helper.ts';
 import { createDockerProvider } from '../../infra/sandbox/docker/provider.ts';
+import { wasEndedInside } from '../../infra/sandbox/failure.ts';
 import { byImage } from '../../infra/sandbox/image-environment.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import { prepareImage } from '../../infra/sandbox/prepare-image.ts';
@@ -130,6 +131,13 @@ export async function createPipeline(
 
   const produce = (task: HarborTask, agent: ScriptedAgent) => produceThen(task, agent, async (_, diff) => diff);
 
+  const endAgent = async (sandbox: Sandbox, task: HarborTask): Promise<void> => {
+    const { state } = await sandbox.wait('agent', { timeoutMs: agentTimeoutMs }, signal);
+    assert.equal(state, 'exited');
+    if (!task.keepProcesses) await sandbox.kill('agent');
+    if (!task.keepProcesses) await sandbox.killProcesses('agent');
+  };
+
   const produceThen = <T>(
     task: HarborTask,
     agent: ScriptedAgent,
@@ -144,10 +152,10 @@ export async function createPipeline(
       const env = path === null ? {} : { PATH: path };
       await sandbox.start({ key: 'agent', account: 'agent', cwd: workdir, ...command, env }, signal);
       const end = async ({ failedBefore }: StageTry): Promise<Diff> => {
-        const { state } = await sandbox.wait('agent', { timeoutMs: agentTimeoutMs }, signal);
-        assert.equal(state, 'exited');
-        if (!task.keepProcesses) await sandbox.kill('agent');
-        if (!task.keepProcesses) await sandbox.killProcesses('agent');
+        await endAgent(sandbox, task).catch((error: unknown) => {
+          // The capture finds the same.
+          if (!wasEndedInside(error)) throw error;
+        });
         return captureDiff(sandbox, store, { workdir, baseCommit, failedBefore }, signal);
       };
       return next(sandbox, await asStage(end));
