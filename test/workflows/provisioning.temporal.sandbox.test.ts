@@ -19,7 +19,7 @@ function interrupting(real: SandboxProvider): SandboxProvider {
       if (spec.labels.purpose !== 'agent' || interruptions > 0) return sandbox;
       const exec: typeof sandbox.exec = async (request, at) => {
         const result = await sandbox.exec(request, at);
-        if (request.argv[0] !== 'bash') return result;
+        if (!request.argv.includes('bash')) return result;
         interruptions += 1;
         throw new SandboxFailure('SandboxUnavailable', 'the engine was restarted');
       };
