@@ -25,10 +25,22 @@ export async function createOrFind(docker: Docker, options: NamedContainer): Pro
   }
 }
 
+/** Creates a container. The client library would repeat all options in the address, for which a proxy before a daemon may have a limit. */
+export function createContainer(
+  docker: Docker,
+  { name, ...options }: Docker.ContainerCreateOptions & { readonly name: string },
+): Promise<Docker.Container> {
+  const request: Docker.ContainerCreateOptions & { readonly _query: object; readonly _body: object } = {
+    _query: { name },
+    _body: options,
+  };
+  return callDaemon(() => docker.createContainer(request));
+}
+
 /** Creates the container unless its name is taken. */
 async function create(docker: Docker, options: NamedContainer): Promise<void> {
   try {
-    await callDaemon(() => docker.createContainer(options));
+    await createContainer(docker, options);
   } catch (error) {
     if (daemonStatus(error) === 404) throw missingImage(options.Image, error);
     if (daemonStatus(error) !== 409) throw error;

@@ -7,6 +7,7 @@ import type { NetworkPolicy } from '../../../../workflows/contracts/network.ts';
 import { SandboxFailure } from '../../failure.ts';
 import { stackLabel } from '../../labels.ts';
 import type { SandboxMount } from '../../mount.ts';
+import { createContainer } from '../create-container.ts';
 import { callDaemon, daemonStatus, orIfMissing } from '../daemon.ts';
 
 /** The network of the commands of one build. */
@@ -110,7 +111,7 @@ interface Served {
 /** Starts the container from an image, and waits until it serves the proxy. Returns false for an image without a shell. */
 async function serves(name: string, image: string, served: Served, signal: AbortSignal): Promise<boolean> {
   const { docker } = served.build;
-  const container = await callDaemon(() => docker.createContainer({ name, ...describe(image, served) }));
+  const container = await createContainer(docker, { ...describe(image, served), name });
   const ending = AbortSignal.any([signal, AbortSignal.timeout(startMs)]);
   const output = await callDaemon(() => container.attach({ stream: true, stdout: true, stderr: true }));
   output.on('error', () => undefined);
