@@ -201,13 +201,14 @@ export async function createPipeline(
   };
   const left: string[] = [];
   const opened = new Map<string, HarborTask>();
-  const bundles = new Map<HarborTask, BlobRef>();
+  const bundles = new Map<HarborTask, Promise<BlobRef>>();
   /** Makes the task known to the host, and describes its evaluation. */
   const requestOf = async (files: HarborTask, diff: Diff, { answer }: ScriptedAgent) => {
     const id = `${stack}-${count++}`;
     opened.set(id, files);
-    const bundle = await (bundles.get(files) ?? store.put(Buffer.from(id), 'text/plain'));
-    bundles.set(files, bundle);
+    const bundled = bundles.get(files) ?? store.put(Buffer.from(id), 'text/plain');
+    bundles.set(files, bundled);
+    const bundle = await bundled;
     const task = { ...files.description, id, bundle };
     const epoch = { rollout: id, epoch: 1 };
     const given = answer === undefined ? {} : { answer: await store.put(Buffer.from(answer), 'text/plain') };
