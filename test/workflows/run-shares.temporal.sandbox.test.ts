@@ -40,7 +40,7 @@ describe('runs that want more slots than two hosts have', () => {
     let before = 0;
     for (const [host, capacity] of Object.entries(capacities)) {
       const provider = createLocalProvider({ root: join(home, host), stack: host, spawner: createHelperSpawner() });
-      const checkRun = async () => undefined;
+      const checkRun = async () => null;
       const fleet = { before, all };
       before += capacity;
       const placing = { host, provider, capacity, fleetSlots: async () => fleet };
