@@ -41,7 +41,7 @@ export function inputsPage(): string {
   return join(
     '# Workflow inputs',
     paragraph(
-      `The input of a workflow is one JSON object. An unknown field or a value out of its bounds fails the workflow at once, with a message that names field, expected and actual value. Task queue of all workflows: \`${controlQueue}\`. See the [guide](../guides/workflows.md) for how to start them.`,
+      `The input of a workflow is one JSON object. An unknown field or a value out of its bounds fails the workflow immediately, with a message that names field, expected and actual value. Task queue of all workflows: \`${controlQueue}\`. See the [guide](../guides/workflows.md) for how to start them.`,
     ),
     ...Object.entries(workflows).map(([name, schema]) =>
       section(name, z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as Schema),

@@ -101,7 +101,7 @@ exit ${needsListing}
 export interface DiffOptions {
   readonly workdir: string;
   readonly baseCommit: string;
-  /** Whether a capture has failed before. The first time counts as the host's fault, the second as the agent's. */
+  /** Whether a capture has failed before. A first failure counts as the host's fault, a second one as the agent's. */
   readonly failedBefore: boolean;
 }
 

@@ -42,7 +42,7 @@ export interface BasePrograms {
   readonly directories: readonly ProgramDirectory[];
   /** Paths of files elsewhere that programs in the agent's directories need. */
   readonly beyond: readonly string[];
-  /** The names that count as tracked, relative to the workdir; null if that is all of them. */
+  /** The names that count as tracked, relative to the workdir; null if every name does. */
   readonly tracked: ReadonlySet<string> | null;
   /** Whether the task has a repository of its own. */
   readonly hasRepository: boolean;
