@@ -98,12 +98,15 @@ describe('the image of a rollout', () => {
     const handle = await rollouts.start('remote', { task: await addressOf(image), agent: 'oracle' });
     const shown = async (): Promise<ImageProgress | undefined> =>
       imageInProgress({ description: await handle.describe() });
+    // The moment between the two pulls may be shorter than a poll, so what ends is the pull that was seen.
     for (const [at, wait] of waits.entries()) {
-      await until(async () => (await shown())?.since === new Date(at * 60_000).toISOString());
+      const since = new Date(at * 60_000).toISOString();
+      await until(async () => (await shown())?.since === since);
       wait.resolve();
-      await until(async () => (await shown()) === undefined);
+      await until(async () => (await shown())?.since !== since);
     }
     assert.equal((await handle.result()).outcome, 'scored');
+    assert.equal(await shown(), undefined);
   });
 
   it('ends the rollout by name, before it has a slot, if it cannot be built, and the build log is stored', async () => {
