@@ -41,6 +41,7 @@ const reference = [
   ['Retention', 'retention'],
 ];
 const design = [
+  ['Which groups are trained', 'staleness'],
   ['Branches and segments', 'branches'],
   ['From diff to verdict', 'verdicts'],
   ['Cases of the gateway', 'gateway-cases'],

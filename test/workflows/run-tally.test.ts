@@ -25,7 +25,7 @@ const event = fc.oneof(
 const shape = fc.record({
   groupsPerStep: fc.integer({ min: 1, max: 4 }),
   maxStaleness: fc.nat({ max: 3 }),
-  onStale: fc.constantFrom('cancel' as const, 'withhold' as const, 'keep' as const),
+  onStale: fc.constantFrom('wait' as const, 'cancel' as const, 'withhold' as const, 'keep' as const),
 });
 
 /** A run in miniature, driven by events. */

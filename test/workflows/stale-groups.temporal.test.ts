@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { findStep } from '../../infra/report/run-records.ts';
 import { groupId } from '../../workflows/contracts/ids.ts';
 import { resumeSignal, runStatusQuery, stopSignal } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
@@ -45,6 +46,25 @@ describe('a stale group', () => {
   after(async () => {
     gate.resolve();
     await stack?.close();
+  });
+
+  it('is waited for by default: the status names it, and it is trained without exceeding the bound', async () => {
+    const versions = (): never => assert.fail('expected no request');
+    play({ versions, version: (workflowId) => (late(workflowId) ? 0 : (stack.workers.published.at(-1) ?? 0)) });
+    const handle = await start('waited-for', { steps: 4 });
+    const waiting = await until(async () => {
+      const status: RunStatus = await handle.query(runStatusQuery);
+      return status.waitsFor.length > 0 && status;
+    });
+    assert.deepEqual([waiting.waitsFor, waiting.phase, waiting.pausedBecause], [[1], 'running', null]);
+    assert.equal(waiting.step, 1, 'the group is of version 0, and would be too stale for the third step');
+    gate.resolve();
+    const end: RunStatus = await handle.result();
+    assert.deepEqual([end.step, end.waitsFor, end.groups.trained, end.groupsStarted], [4, [], 4, 4]);
+    const staleness = await Promise.all(
+      [1, 2, 3, 4].map(async (step) => (await findStep(stack.workers.records, end.runKey, step))?.result.staleness),
+    );
+    assert.equal(Math.max(...staleness.map((one) => one ?? Number.NaN)), 1);
   });
 
   it('is stopped as soon as one of its tokens is too old, and all its rollouts end as stale', async () => {

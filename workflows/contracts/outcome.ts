@@ -39,7 +39,9 @@ export const fateDescriptions: Readonly<Record<Fate, string>> = {
   skipped: 'The step of the group failed, and was skipped by hand (`temper resume --skip-step`).',
   withheld:
     'The group fell more than `maxStaleness` steps behind; it ran to its end and was not trained (`onStale`: `withhold`).',
-  stale: 'The group fell more than `maxStaleness` steps behind, and was cancelled (`onStale`: `cancel`).',
+  stale:
+    'The group fell more than `maxStaleness` steps behind, and was cancelled (`onStale`: `cancel`) or dropped, because older ' +
+    'weights sampled it than the run had published (`wait`).',
   infra: 'Fewer than two rollouts were scored, and `infra` was the most frequent other outcome.',
   'invalid-task': 'Fewer than two rollouts were scored, and `invalid-task` was the most frequent other outcome.',
   cancelled:

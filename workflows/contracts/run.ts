@@ -83,10 +83,12 @@ export const runInput = z.strictObject({
     .describe(
       'The number of steps that a group may lag behind the policy, and for which groups are started ahead. 0: strictly on-policy.',
     ),
-  onStale: oneOf(['cancel', 'withhold', 'keep'])
-    .default('cancel')
+  onStale: oneOf(['wait', 'cancel', 'withhold', 'keep'])
+    .default('wait')
     .describe(
-      'What happens to a group that lags further behind: `cancel` it, let it end and `withhold` it from training, or `keep` it.',
+      'What happens to a group that would lag further behind: steps `wait` for it, so that none does; it is stopped (`cancel`); ' +
+        'it ends and is not trained (`withhold`); or it is trained nonetheless (`keep`). `cancel` and `withhold` train less on ' +
+        'tasks that take long.',
     ),
   seed: integer(0, 2 ** 31 - 1)
     .default(1)
@@ -181,6 +183,8 @@ export interface RunStatus {
   readonly rolloutsStarted: number;
   /** The numbers of the groups in flight. */
   readonly inFlight: readonly number[];
+  /** The groups in flight that the next step waits for, so that they do not become too stale. */
+  readonly waitsFor: readonly number[];
   /** The mean rewards of the last steps, oldest first. */
   readonly recentRewards: readonly number[];
   /** The start of the run, in milliseconds. */

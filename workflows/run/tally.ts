@@ -2,7 +2,7 @@ import { addLedgers, toMs, unknownLedger } from '../algorithms/cost.ts';
 import { addFlags, noFlags } from '../algorithms/flags.ts';
 import { fateOnArrival } from '../algorithms/group-report.ts';
 import { risingTricks, withRecent } from '../algorithms/rising-tricks.ts';
-import { staleness } from '../algorithms/staleness.ts';
+import { byAge, staleness, waitedFor } from '../algorithms/staleness.ts';
 import type { Budget } from '../contracts/budget.ts';
 import type { RunCost } from '../contracts/cost.ts';
 import type { FlagCounts, FlaggedShare, RisingTrick } from '../contracts/flags.ts';
@@ -39,6 +39,8 @@ export interface RunTally extends Pausable {
   readonly ready: ReadonlyMap<number, number>;
   /** The number of groups in the step in progress. */
   readonly inStep: number;
+  /** The groups in flight that the next step waits for, so that they do not become too stale (`onStale`: `wait`). */
+  readonly waitsFor: readonly number[];
   readonly groups: Count<Fate>;
   readonly rollouts: Count<Outcome>;
   readonly flags: FlagCounts;
@@ -62,7 +64,7 @@ export interface RunTally extends Pausable {
   neverStarted(index: number, why: string): void;
   /**
    * Takes the oldest ready groups for the next step, and drops those that are too stale for it. After a failed step the
-   * same groups are returned again. Returns null when there are not enough.
+   * same groups are returned again. Returns null when there are not enough, or the step has to wait.
    */
   takeForStep(): StepPlan | null;
   /** Notes that the step in progress has failed, and pauses the run for a reason. */
@@ -187,6 +189,13 @@ class Tally implements RunTally {
     return this.#plan?.groups.length ?? 0;
   }
 
+  get waitsFor(): readonly number[] {
+    const { step, inFlight, ready } = this;
+    const { groupsPerStep, maxStaleness, onStale } = this.#input;
+    if (onStale !== 'wait' || this.#plan !== null || ready.size < groupsPerStep) return [];
+    return waitedFor({ step: step + 1, inFlight, ready, groupsPerStep, maxStaleness });
+  }
+
   takeForStep(): StepPlan | null {
     if (this.#plan !== null) return this.#plan;
     const { groupsPerStep, maxStaleness, onStale } = this.#input;
@@ -197,8 +206,9 @@ class Tally implements RunTally {
         this.#dropStale(index, onStale === 'withhold' ? 'withheld' : 'stale', minVersion);
       }
     }
-    if (this.ready.size < groupsPerStep) return null;
-    const groups = [...this.ready.keys()].sort((a, b) => a - b).slice(0, groupsPerStep);
+    if (this.ready.size < groupsPerStep || this.waitsFor.length > 0) return null;
+    const oldest = [...this.ready].sort(byAge).slice(0, groupsPerStep);
+    const groups = oldest.map(([index]) => index).sort((a, b) => a - b);
     for (const index of groups) this.ready.delete(index);
     this.#plan = { groups, dropped: this.#dropped, failure: null, isSkipped: false };
     this.#dropped = [];

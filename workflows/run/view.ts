@@ -2,6 +2,7 @@ import { setCurrentDetails, upsertMemo, upsertSearchAttributes, workflowInfo } f
 import { flagsText } from '../algorithms/flags.ts';
 import { networkLines } from '../algorithms/network-lines.ts';
 import { risingText } from '../algorithms/rising-tricks.ts';
+import { waitText } from '../algorithms/staleness.ts';
 import { rootMessage } from '../contracts/error-message.ts';
 import { fates } from '../contracts/outcome.ts';
 import type { RunInput, RunStatus } from '../contracts/run.ts';
@@ -73,6 +74,7 @@ export function createRunView(input: RunInput, tally: RunTally): RunView {
         groupsStarted: tally.groupsStarted,
         rolloutsStarted: tally.groupsStarted * input.rolloutsPerGroup,
         inFlight: [...tally.inFlight.keys()],
+        waitsFor: tally.waitsFor,
         recentRewards: tally.recentRewards,
         startedAt: tally.startedAt,
         cost: tally.cost,
@@ -97,6 +99,7 @@ function details(status: RunStatus): string {
     `- mean reward, step by step: ${rewardText(status.recentRewards)}`,
     `- groups: ${counts(status.groups)}`,
     `- rollouts: ${counts(status.rollouts)}`,
+    ...(status.waitsFor.length === 0 ? [] : [`- ${waitText(status)}`]),
     ...(status.skippedSteps.length === 0 ? [] : [`- skipped steps: ${status.skippedSteps.join(', ')}`]),
     ...(flagged === null ? [] : [`- flagged: ${flagged}`]),
     ...networkLines(status).map((line) => `- ${line}`),

@@ -4,6 +4,7 @@ import { readRunRecords } from '../../../../infra/report/run-records.ts';
 import { flagsText } from '../../../../workflows/algorithms/flags.ts';
 import { networkLines } from '../../../../workflows/algorithms/network-lines.ts';
 import { risingText } from '../../../../workflows/algorithms/rising-tricks.ts';
+import { waitText } from '../../../../workflows/algorithms/staleness.ts';
 import { runStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import { defaultPool } from '../../../../workflows/contracts/policy.ts';
 import type { RunStatus } from '../../../../workflows/contracts/run.ts';
@@ -59,6 +60,7 @@ function statusText(status: RunStatus): string {
     ...(flagged === null ? [] : [`flagged: ${flagged}`]),
     ...networkLines(status),
     ...status.rising.map((rising) => `warning: ${risingText(rising)}`),
+    ...(status.waitsFor.length === 0 ? [] : [waitText(status)]),
     ...(status.inFlight.length === 0 ? [] : [`in flight: group ${status.inFlight.join(', ')}`]),
     ...(Object.keys(status.budget.limits).length === 0 ? [] : ['', budgetText(status.budget)]),
   ].join('\n');
