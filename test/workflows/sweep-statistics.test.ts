@@ -1,18 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { clusteredMean, wilson } from '../../workflows/algorithms/clustered-mean.ts';
 import { compareSweeps } from '../../workflows/algorithms/compare-sweeps.ts';
 import { passAtK } from '../../workflows/algorithms/pass-at-k.ts';
 import { signFlipTest } from '../../workflows/algorithms/sign-flip-test.ts';
-import { tFactor } from '../../workflows/algorithms/student-t.ts';
-
-const close = (actual: number | null | undefined, expected: number, within = 1e-6): void => {
-  assert.ok(
-    actual !== null && actual !== undefined && Math.abs(actual - expected) <= within,
-    `expected ${expected}, got ${actual}`,
-  );
-};
+import { close } from './statistics.ts';
 
 describe('pass@k', () => {
   it('is the share of all choices of k attempts that contain a passed one', () => {
@@ -33,93 +25,6 @@ describe('pass@k', () => {
     for (let i = 9_901; i <= 10_000; i += 1) log += Math.log1p(-100 / i);
     close(passAtK(10_000, 100, 100), -Math.expm1(log), 1e-12);
     assert.deepEqual([passAtK(4, 2, 5), passAtK(4, 2, 0), passAtK(0, 0, 1)], [null, null, null]);
-  });
-});
-
-describe("Student's t", () => {
-  it('matches the tabulated two-sided 5 % points', () => {
-    const table = [
-      [1, 12.7062],
-      [2, 4.3027],
-      [3, 3.1824],
-      [10, 2.2281],
-      [29, 2.0452],
-      [120, 1.9799],
-    ] as const;
-    for (const [degrees, expected] of table) close(tFactor(degrees), expected, 5e-5);
-  });
-
-  it('has no jump between sum and expansion, and approaches the normal point', () => {
-    close(tFactor(399), tFactor(400), 2e-5);
-    assert.ok(tFactor(399) > tFactor(400));
-    close(tFactor(1e9), 1.959964, 1e-6);
-  });
-});
-
-describe('the mean of clusters', () => {
-  it('has the cluster-robust standard error if all clusters have the same size', () => {
-    const value = fc.double({ min: 0, max: 1, noNaN: true });
-    const sweeps = fc
-      .tuple(fc.integer({ min: 2, max: 12 }), fc.integer({ min: 1, max: 5 }))
-      .chain(([tasks, attempts]) =>
-        fc.array(fc.array(value, { minLength: attempts, maxLength: attempts }), { minLength: tasks, maxLength: tasks }),
-      );
-    fc.assert(
-      fc.property(sweeps, (clusters) => {
-        const found = clusteredMean(clusters);
-        if (found === null || found.standardError === null) return;
-        const all = clusters.flat();
-        const mean = all.reduce((sum, one) => sum + one, 0) / all.length;
-        const squares = clusters.reduce((sum, of) => sum + of.reduce((part, one) => part + one - mean, 0) ** 2, 0);
-        const c = clusters.length;
-        close(found.mean, mean, 1e-9);
-        close(found.standardError, Math.sqrt(((c / (c - 1)) * squares) / all.length ** 2), 1e-9);
-      }),
-    );
-  });
-
-  it('lies in its interval, which lies in [0, 1] and narrows with more similar tasks', () => {
-    const cluster = fc.array(fc.constantFrom(0, 1), { minLength: 1, maxLength: 4 });
-    fc.assert(
-      fc.property(fc.array(cluster, { minLength: 1, maxLength: 20 }), (clusters) => {
-        const found = clusteredMean(clusters);
-        assert.ok(found !== null && found.low >= 0 && found.high <= 1);
-        assert.ok(found.low <= found.mean && found.mean <= found.high, JSON.stringify(found));
-        const more = clusteredMean([...clusters, ...clusters, ...clusters, ...clusters]);
-        assert.ok(more !== null && more.high - more.low <= found.high - found.low + 1e-12);
-      }),
-    );
-  });
-
-  it('has a wide interval if all tasks have the same mean, and with one task', () => {
-    const all = clusteredMean(Array.from({ length: 10 }, () => [1, 1]));
-    assert.equal(all?.standardError, null);
-    // Wilson 1927: the lower bound is n / (n + z²).
-    close(all?.low, 10 / (10 + 3.841459), 1e-6);
-    assert.equal(all?.high, 1);
-    assert.equal(clusteredMean([[0.1, 0.1, 0.1], [0.1]])?.standardError, null, 'their means are equal');
-    assert.deepEqual(clusteredMean([[0]])?.low, 0);
-    close(clusteredMean([[0]])?.high, wilson(0, 1).high);
-    assert.equal(clusteredMean([]), null);
-    assert.equal(clusteredMean([[], []]), null);
-  });
-
-  it('has an interval with its nominal coverage, also if the attempts at a task are equal', () => {
-    let state = 7;
-    const random = (): number => {
-      state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-      return state / 2 ** 32;
-    };
-    let covered = 0;
-    for (let trial = 0; trial < 2_000; trial += 1) {
-      const clusters = Array.from({ length: 30 }, () => {
-        const ease = random() < 0.5 ? 0.1 : 0.9;
-        return Array.from({ length: 4 }, () => (random() < ease ? 1 : 0));
-      });
-      const found = clusteredMean(clusters);
-      if (found !== null && found.low <= 0.5 && found.high >= 0.5) covered += 1;
-    }
-    assert.ok(covered > 1_860 && covered < 1_940, `${covered} of 2,000 intervals cover the mean`);
   });
 });
 
@@ -209,6 +114,37 @@ describe('two sweeps', () => {
     );
   });
 
+  it('have an interval that covers the difference in at least 95 % of all cases, exactly, with one attempt each', () => {
+    for (const n of [20, 60]) {
+      for (const [gain, loss] of [
+        [0.02, 0],
+        [0.1, 0.05],
+        [0.3, 0.3],
+        [0.5, 0],
+        [0.9, 0.02],
+      ] as const) {
+        let covered = 0;
+        for (let won = 0; won <= n; won += 1) {
+          for (let lost = 0; won + lost <= n; lost += 1) {
+            const equal = n - won - lost;
+            const log = logOf(n) - logOf(won) - logOf(lost) - logOf(equal) + equal * Math.log(1 - gain - loss);
+            const chance = Math.exp(log) * gain ** won * loss ** lost;
+            if (chance < 1e-9) continue;
+            const side = (passes: (task: number) => boolean) =>
+              Array.from({ length: n }, (_, task) => score(`t${task}`, passes(task) ? 1 : 0, 1));
+            const found = compareSweeps(
+              side((task) => task < lost),
+              side((task) => n - task <= won),
+            );
+            assert.ok(found !== null);
+            if (found.low <= gain - loss && gain - loss <= found.high) covered += chance;
+          }
+        }
+        assert.ok(covered >= 0.949, `${covered} for ${n} tasks, ${gain} gained and ${loss} lost`);
+      }
+    }
+  });
+
   it('have an interval as wide as their number of tasks allows if they agree on every task', () => {
     const same = Array.from({ length: 6 }, (_, index) => score(`t${index}`, 4));
     const found = compareSweeps(same, same);
@@ -216,6 +152,13 @@ describe('two sweeps', () => {
     assert.ok(found !== null && found.low < -0.4 && found.high > 0.4);
   });
 });
+
+/** The logarithm of n!. */
+function logOf(n: number): number {
+  let log = 0;
+  for (let i = 2; i <= n; i += 1) log += Math.log(i);
+  return log;
+}
 
 function choose<Item>(items: readonly Item[], k: number): Item[][] {
   if (k === 0) return [[]];

@@ -1,38 +1,44 @@
 import type { Estimate } from '../contracts/sweep.ts';
+import { betaQuantile } from './beta.ts';
 import { meanOf } from './mean.ts';
-import { areEqual } from './rounding.ts';
-import { tFactor, zFactor } from './student-t.ts';
+
+/** The numbers of clusters of 0 and of clusters of 1 that are added when the effective number is estimated. */
+const added = 2;
 
 /**
  * The mean of values in [0, 1] that come in clusters (the attempts at a task), each cluster with the same weight, and its
- * 95 % interval. Attempts at one task are not independent, so the clusters count as the observations: with x̄ᵢ the mean of
- * cluster i of C, the mean is m = Σ x̄ᵢ / C, its standard error s = √(Σ (x̄ᵢ − m)² / (C (C − 1))), the interval m ± t s with
- * Student's t of C − 1 degrees of freedom, cut to [0, 1]. For clusters of equal size s is the cluster-robust standard error
- * with the correction C / (C − 1): Miller 2024, arXiv:2411.00640, §2.2; Cameron & Miller 2015, J. Human Resources 50(2), §II
- * and §VI.
- *
- * If all cluster means are equal (or there is one cluster) s is 0 and carries no information. Then the interval is Wilson's
- * for C observations (Wilson 1927, JASA 22), which stays wide: ten tasks that all pass do not prove 100 %. It is made for
- * observations of 0 or 1. Of all values in [0, 1] with the same mean these vary most, so for other values it is wider than
- * necessary. Returns null without clusters.
+ * 95 % interval. Clusters without values are left out. Returns null without any other.
  */
 export function clusteredMean(clusters: readonly (readonly number[])[]): Estimate | null {
   const means = clusters.filter((cluster) => cluster.length > 0).map(meanOf);
-  if (means.length === 0) return null;
-  const mean = meanOf(means);
-  const squares = means.reduce((sum, value) => sum + (value - mean) ** 2, 0);
-  const tasks = means.length;
-  if (areEqual(means)) return { mean, ...wilson(mean, tasks), standardError: null, tasks };
-  const standardError = Math.sqrt(squares / (tasks * (tasks - 1)));
-  const half = tFactor(tasks - 1) * standardError;
-  return { mean, low: Math.max(0, mean - half), high: Math.min(1, mean + half), standardError, tasks };
+  return means.length === 0 ? null : { ...meanWithInterval(means), tasks: means.length };
 }
 
-/** Wilson's score interval for the share p of n observations. */
-export function wilson(p: number, n: number): { readonly low: number; readonly high: number } {
-  const square = zFactor ** 2;
-  const centre = (p + square / (2 * n)) / (1 + square / n);
-  const half = (zFactor / (1 + square / n)) * Math.sqrt((p * (1 - p)) / n + square / (4 * n * n));
+/**
+ * The mean m of C independent values in [0, 1], such as the means of clusters, and its 95 % interval: the exact one of Clopper
+ * and Pearson for a share m of n observations, where n is the effective number of independent observations that the values
+ * are worth (Korn & Graubard 1998, Survey Methodology 24(2); Clopper & Pearson 1934, Biometrika 26). n need not be whole.
+ *
+ * If all values are 0 or 1, n is C, and the interval covers in at least 95 % of all cases. Of all values with this mean these vary most.
+ * Others are worth more by what they vary less: n = C m (1 − m) / σ², with σ² the mean squared deviation. That is the number
+ * of attempts divided by their design effect (Kish 1965, Survey Sampling). A few values say little of their variance, and
+ * equal ones nothing. So σ² and m are estimated with two values of 0 and two of 1 more (the number is that of Agresti & Coull
+ * 1998, The American Statistician 52), which keeps n finite and makes one rule of it: where a value falls, no bound rises by more than 1e-5.
+ */
+export function meanWithInterval(values: readonly number[]): Omit<Estimate, 'tasks'> {
+  const mean = meanOf(values);
+  const effective = effectiveNumber(values);
+  const [hits, misses] = [effective * mean, effective * (1 - mean)];
   // Rounding may move a bound past the value that it bounds.
-  return { low: Math.max(0, Math.min(p, centre - half)), high: Math.min(1, Math.max(p, centre + half)) };
+  const low = hits === 0 ? 0 : Math.min(mean, betaQuantile(0.025, hits, misses + 1));
+  const high = misses === 0 ? 1 : Math.max(mean, betaQuantile(0.975, hits + 1, misses));
+  return { mean, low, high, effective };
+}
+
+function effectiveNumber(values: readonly number[]): number {
+  const all = [...values, ...Array<number>(added).fill(0), ...Array<number>(added).fill(1)];
+  const mean = meanOf(all);
+  const squares = all.reduce((sum, value) => sum + (value - mean) ** 2, 0);
+  const most = all.length * mean * (1 - mean);
+  return values.length * Math.max(1, most / squares);
 }

@@ -124,8 +124,8 @@ export interface Estimate {
   readonly mean: number;
   readonly low: number;
   readonly high: number;
-  /** The standard error; null when all tasks have the same mean, where it would be 0 and carry no information. */
-  readonly standardError: number | null;
+  /** The number of independent attempts, each passed or not, that the tasks are worth: at least `tasks`. */
+  readonly effective: number;
   readonly tasks: number;
 }
 
