@@ -1,5 +1,4 @@
 import { Context } from '@temporalio/activity';
-import type { StartResult } from '../../infra/sandbox/sandbox.ts';
 import { joinAtBoundary } from '../boundary.ts';
 import { sendHeartbeatsNow } from '../heartbeats.ts';
 import type { AgentEnd, AwaitAgent, HostActivities } from '../interfaces/host.ts';
@@ -36,11 +35,12 @@ function startAndAwait(host: Host, input: AwaitAgent, lanes: SharedLanes | undef
   return startThenWait(
     async (signal) => {
       const started = await startAgent(host, { ...input, ...start }, signal);
-      return { started, startedAtMs: startedAtMs(input, started.started) };
+      return { ...started, startedAtMs: started.started === 'started' ? performance.now() : null };
     },
-    async ({ started, startedAtMs, startSeconds }, signal) => {
+    async ({ started, startSeconds }, signal) => {
       const sandbox = started?.sandbox ?? (await attachAgentSandbox(host, input));
-      const running = { sandbox, startedAtMs, sawStart: started?.started !== 'already-started' };
+      const sawStart = started?.started !== 'already-started';
+      const running = { sandbox, startedAtMs: started?.startedAtMs ?? null, sawStart };
       const end = { ...(await awaitAgent(host, input, running, signal)), startSeconds };
       if (lanes === undefined) return end;
       const options = { sandbox, store: host.store, workdir: start.task.workdir, baseCommit };
@@ -50,11 +50,4 @@ function startAndAwait(host: Host, input: AwaitAgent, lanes: SharedLanes | undef
       return mayRelease(input) ? releaseAtOnce(host, lanes.release, { epoch, end: whole }) : whole;
     },
   );
-}
-
-/** Returns the time at which the agent's time limit began, which an adoption does not move. */
-function startedAtMs({ beganAtMs }: AwaitAgent, started: StartResult): number {
-  if (beganAtMs === undefined || started === 'started') return Date.now();
-  // Both times are the server's, whose clock may differ from that of this host.
-  return Date.now() - Math.max(0, Context.current().info.scheduledTimestampMs - beganAtMs);
 }

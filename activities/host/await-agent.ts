@@ -17,7 +17,8 @@ import { hasNetwork, type OpenEgress, openEgress } from './network.ts';
 /** An agent that was started. */
 export interface RunningAgent {
   readonly sandbox: Sandbox;
-  readonly startedAtMs: number;
+  /** The time at which this activity attempt started it, by this process's own clock; null if another one did. */
+  readonly startedAtMs: number | null;
   /** Whether it is known that the agent began. */
   readonly sawStart: boolean;
 }
@@ -31,7 +32,7 @@ interface CarriedAgent extends RunningAgent {
 
 /**
  * Watches the agent until it ends or its time is over. An activity attempt after a worker's death continues with what is left
- * of the time. Only a real cancel ends the agent; a shutdown leaves it alone.
+ * of the time, by the clock of the sandbox. Only a real cancel ends the agent; a shutdown leaves it alone.
  */
 export async function awaitAgent(
   host: Host,
@@ -76,12 +77,13 @@ async function untilOver(
   carried: CarriedAgent,
   signal: AbortSignal,
 ): Promise<ProcessStatus> {
-  const { sandbox, startedAtMs, token, egress } = carried;
+  const { sandbox, token, egress } = carried;
   const { timeoutMs, diskBeforeMb } = input;
   const agentKey = agentKeyOf(input.start.task.step);
-  const leftMs = Math.max(0, startedAtMs + timeoutMs - Date.now());
   const channel = holdChannel(host, input, carried);
   try {
+    const startedAtMs = carried.startedAtMs ?? performance.now() - (await sandbox.ageMs(agentKey, signal));
+    const leftMs = Math.max(0, startedAtMs + timeoutMs - performance.now());
     const status = await sandbox.wait(agentKey, { timeoutMs: leftMs, diskBeforeMb }, signal);
     signal.throwIfAborted();
     return asTimeWasOver(status);

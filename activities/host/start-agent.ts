@@ -89,18 +89,17 @@ export async function agentCommand(host: Host, input: Omit<StartAgent, 'kind'>):
 interface StartedAgent<Started> {
   /** Result of the start; undefined if an earlier activity attempt started the agent. */
   readonly started: Started | undefined;
-  readonly startedAtMs: number;
   /** The time that this activity attempt took to start it. */
   readonly startSeconds: number;
 }
 
 /**
  * Starts the agent as the first stage of the activity that waits for its end, and then waits. An activity attempt after a
- * worker's death learns from the heartbeats of the one before when the agent was started. The start has a time limit and a
+ * worker's death learns from the heartbeats of the one before that the agent was started. The start has a time limit and a
  * number of attempts of its own, and its failures say that they are of this stage.
  */
 export async function startThenWait<Started, End>(
-  start: (signal: AbortSignal) => Promise<{ readonly started: Started; readonly startedAtMs: number }>,
+  start: (signal: AbortSignal) => Promise<Started>,
   wait: (agent: StartedAgent<Started>, signal: AbortSignal) => Promise<End>,
 ): Promise<End> {
   const { attempt, heartbeatDetails } = Context.current().info;
@@ -109,16 +108,12 @@ export async function startThenWait<Started, End>(
     return await atBoundary(async (signal, report) => {
       const reports = reportsOf(() => progress, report);
       try {
-        const beganAtMs = Date.now();
-        let started: Started | undefined;
-        if (progress.stage === 'startAgent') {
-          const done = await withTimeLimit({ limitMs: startMs, late }, start, signal);
-          started = done.started;
-          progress = { stage: 'awaitAgent', startedAtMs: done.startedAtMs };
-          reports.changed();
-        }
-        const { startedAtMs } = progress;
-        return await wait({ started, startedAtMs, startSeconds: Math.max(0, startedAtMs - beganAtMs) / 1000 }, signal);
+        if (progress.stage === 'awaitAgent') return await wait({ started: undefined, startSeconds: 0 }, signal);
+        const beganAtMs = performance.now();
+        const started = await withTimeLimit({ limitMs: startMs, late }, start, signal);
+        progress = { stage: 'awaitAgent' };
+        reports.changed();
+        return await wait({ started, startSeconds: (performance.now() - beganAtMs) / 1000 }, signal);
       } finally {
         reports.close();
       }

@@ -105,8 +105,6 @@ export interface AwaitAgent extends Pick<Provisioned, 'kind' | 'diskBeforeMb'> {
   readonly releases: boolean;
   /** The fencing token under which this host has adopted the sandbox; absent if it made it. */
   readonly adoptedAs?: string;
-  /** The time, by the server's clock, at which the agent's time limit began on the host that was lost. */
-  readonly beganAtMs?: number;
 }
 
 export interface AgentEnd {

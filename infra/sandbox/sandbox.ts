@@ -199,6 +199,11 @@ export interface Sandbox {
    * that the kernel does not enforce here. An abort stops the wait and leaves the process running.
    */
   wait(key: string, options: WaitOptions, signal: AbortSignal): Promise<ProcessStatus>;
+  /**
+   * Returns the time since the start of a process by the boot clock of its machine, which no change of the wall clock moves; 0 if it
+   * was never started. A process that is root of its sandbox may forge it.
+   */
+  ageMs(key: string, signal: AbortSignal): Promise<number>;
   readLog(key: string, range: LogRange): Promise<LogPart>;
   /**
    * Notes that the time of a process is over, before it is ended, so that its status then has the limit `time`. Has no effect on a
@@ -216,8 +221,6 @@ export interface Sandbox {
 
 export interface WaitOptions {
   readonly timeoutMs: number;
-  /** Whether the time counts from the start of the process, which an earlier caller may have waited for. Default: from now. */
-  readonly sinceStart?: boolean;
   /** Disk use in MB from before the process, which does not count against the sandbox's limit. Default 0. */
   readonly diskBeforeMb?: number;
 }

@@ -11,8 +11,10 @@ import { writeHarborTask } from '../helpers/tasks/harbor-task.ts';
 let rollouts: Rollouts;
 /** The number of interruptions of an end of an agent that are still to come. */
 let interruptions = 0;
+/** Interrupts the next wait for an agent a while after it began, and then runs. */
+let afterWait: (() => void) | null = null;
 
-/** Returns a provider whose sandboxes end an agent, and then break off as if the worker had died. */
+/** Returns a provider whose sandboxes break off as if the worker had died: after the end of an agent, or during a wait for it. */
 function interrupting(real: SandboxProvider): SandboxProvider {
   return {
     ...real,
@@ -25,9 +27,18 @@ function interrupting(real: SandboxProvider): SandboxProvider {
         interruptions -= 1;
         throw new SandboxFailure('SandboxUnavailable', 'the engine restarts');
       };
+      const wait: Sandbox['wait'] = async (key, options, signal) => {
+        if (afterWait === null) return sandbox.wait(key, options, signal);
+        // The first report of the activity, which is sent after a second, has to be at the server.
+        await sandbox.wait(key, { ...options, timeoutMs: 3_000 }, signal);
+        afterWait();
+        afterWait = null;
+        throw new SandboxFailure('SandboxUnavailable', 'the engine restarts');
+      };
       return new Proxy(sandbox, {
         get: (target, name) => {
           if (name === 'killProcesses') return killProcesses;
+          if (name === 'wait') return wait;
           const value: unknown = Reflect.get(target, name, target);
           return typeof value === 'function' ? value.bind(target) : value;
         },
@@ -53,4 +64,19 @@ it('remembers that the time of an agent was over when the attempt that ended it 
   const result = await rollouts.run('interrupted', { task, agent: 'oracle', agentTimeoutSec: 15 });
   assert.equal(interruptions, 0);
   assert.deepEqual([result.outcome, result.stop, result.reward], ['scored', 'deadline', 1], JSON.stringify(result));
+});
+
+it('gives an agent its whole time when the clock is set forward between two attempts to wait for it', async (t) => {
+  const files = { solve: 'sleep 8; echo right >/workspace/answer.txt' };
+  const task = await writeHarborTask(join(rollouts.home, 'tasks'), 'forward', files);
+  const { now } = Date;
+  t.after(() => {
+    Date.now = now;
+  });
+  afterWait = () => {
+    Date.now = () => now() + 3_600_000;
+  };
+  const result = await rollouts.run('forward', { task, agent: 'oracle', agentTimeoutSec: 300 });
+  assert.equal(afterWait, null);
+  assert.deepEqual([result.outcome, result.stop, result.reward], ['scored', 'submitted', 1], JSON.stringify(result));
 });

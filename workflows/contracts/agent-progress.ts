@@ -1,12 +1,9 @@
 import { z } from 'zod';
 
-/**
- * The report of the activity `awaitAgent` in its heartbeats and failures: which of its two stages is in progress. The time at
- * which the agent was started is the beginning of its time limit, also for later activity attempts.
- */
+/** The report of the activity `awaitAgent` in its heartbeats and failures: which of its two stages is in progress. */
 const agentProgress = z.discriminatedUnion('stage', [
   z.object({ stage: z.literal('startAgent') }),
-  z.object({ stage: z.literal('awaitAgent'), startedAtMs: z.number() }),
+  z.object({ stage: z.literal('awaitAgent') }),
 ]);
 export type AgentProgress = z.output<typeof agentProgress>;
 

@@ -46,7 +46,6 @@ async function runAgent(
   const start = { task, maxTurns, contextLength, ...options };
   const releases = task.step === undefined && task.gradedIn !== 'same' && !needsSnapshot(task, carriesChanges);
   const timeoutMs = limits.agentMs;
-  const beganAtMs = Date.now();
   const { startSeconds, captureSeconds, releaseSeconds, diff, ...end } = await host
     .stage('awaitAgent', () =>
       agentOn(host.name, timeoutMs).awaitAgent({
@@ -58,7 +57,7 @@ async function runAgent(
         start,
         baseCommit,
         releases,
-        ...(host.adoptedAs !== undefined && { adoptedAs: host.adoptedAs, beganAtMs }),
+        ...adoption(host),
       }),
     )
     .catch((error) => {

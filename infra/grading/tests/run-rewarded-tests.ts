@@ -35,8 +35,8 @@ export async function runRewardedTests(
     signal,
   );
   // Tests that an earlier activity attempt started have used a part of their time.
-  const limits = { timeoutMs, diskBeforeMb, sinceStart: started === 'already-started' };
-  const status = requireEnd(await sandbox.wait(testsKey, limits, signal));
+  const usedMs = started === 'already-started' ? await sandbox.ageMs(testsKey, signal) : 0;
+  const status = requireEnd(await sandbox.wait(testsKey, { timeoutMs: timeoutMs - usedMs, diskBeforeMb }, signal));
   // A daemon of the code under test must not write a reward while it is read.
   await endTests(sandbox, 'grader', status);
   const log = await readLog(sandbox, testsKey);

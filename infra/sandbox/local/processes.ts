@@ -11,6 +11,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
+import { uptime } from 'node:os';
 import { join } from 'node:path';
 import { exitStatus, isLimit } from '../exit-status.ts';
 import { errorCode, SandboxFailure } from '../failure.ts';
@@ -69,10 +70,13 @@ export function isRunning(directory: string): boolean {
   return made !== undefined && Date.now() - made.mtimeMs < startGraceMs;
 }
 
-/** Returns the time since the start of a claimed process. */
+/** The kernel's clock ticks in a second, by which it states the start of a process. Linux has had 100 since it has had the unit. */
+const ticksPerSec = 100;
+
+/** Returns the time since the start of a process by the clock that began at boot; 0 if it was never started. */
 export function ageMs(directory: string): number {
-  const claimed = statSync(join(directory, 'account'), { throwIfNoEntry: false });
-  return claimed === undefined ? 0 : Math.max(0, Date.now() - claimed.mtimeMs);
+  const tick = Number(readIfExists(join(directory, 'pid'))?.split(' ')[1]);
+  return Number.isFinite(tick) ? Math.max(0, uptime() * 1000 - (tick * 1000) / ticksPerSec) : 0;
 }
 
 export function supervisorPid(directory: string): number | undefined {

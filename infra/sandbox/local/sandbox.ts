@@ -128,16 +128,16 @@ class LocalSandbox implements Sandbox {
 
   async #untilEnded(
     key: string,
-    { timeoutMs, diskBeforeMb = 0, sinceStart = false }: WaitOptions,
+    { timeoutMs, diskBeforeMb = 0 }: WaitOptions,
     signal: AbortSignal,
   ): Promise<ProcessStatus> {
     const directory = this.#processOf(key);
-    const deadlineMs = Date.now() + timeoutMs - (sinceStart ? ageMs(directory) : 0);
+    const deadlineMs = performance.now() + timeoutMs;
     const watched = this.#watched(directory, diskBeforeMb);
     for (;;) {
       signal.throwIfAborted();
       const status = this.#statusOf(key);
-      const leftMs = deadlineMs - Date.now();
+      const leftMs = deadlineMs - performance.now();
       if (status.state !== 'running' || leftMs <= 0) return status;
       await this.#means.watcher.untilEnded(watched, leftMs, signal);
     }
@@ -157,6 +157,10 @@ class LocalSandbox implements Sandbox {
         await endProcess(directory);
       },
     };
+  }
+
+  async ageMs(key: string): Promise<number> {
+    return ageMs(this.#processOf(key));
   }
 
   async readLog(key: string, range: LogRange): Promise<LogPart> {

@@ -156,8 +156,7 @@ class ShellSandbox implements Sandbox {
     const limits = this.#enforceDiskLimit(key, options.diskBeforeMb ?? 0, either);
     limits.catch(() => undefined);
     try {
-      const usedMs = options.sinceStart ? await this.#processes.ageMs(key, either) : 0;
-      const deadline = delay(Math.max(0, options.timeoutMs - usedMs), 'late' as const, { signal: either });
+      const deadline = delay(Math.max(0, options.timeoutMs), 'late' as const, { signal: either });
       deadline.catch(() => undefined);
       for (;;) {
         const status = await Promise.race([this.#processes.watch(key, either), deadline, limits]);
@@ -170,6 +169,10 @@ class ShellSandbox implements Sandbox {
     } finally {
       stop.abort();
     }
+  }
+
+  ageMs(key: string, signal: AbortSignal): Promise<number> {
+    return this.#processes.ageMs(requireKey(key), signal);
   }
 
   readLog(key: string, range: LogRange): Promise<LogPart> {

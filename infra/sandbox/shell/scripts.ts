@@ -50,7 +50,7 @@ echo claimed
 ${keepLog}{ keep "$d/log"; } <"$d/out.$token" &
 cat=$!
 exec 4<"$d/end.$token"
-: >"$d/live"; echo live
+now=; read -r now rest </proc/uptime; echo "\${now%%.*}" >"$d/live"; echo live
 code=$(dd bs=16 count=1 <&4 2>/dev/null)
 case $code in '' | *[!0-9]* | ????*) code=${killedCode} ;; esac
 n=0; while kill -0 $cat 2>/dev/null && [ $n -lt 40 ] || { [ -e "$d/log.rest" ] && [ $n -lt 2000 ]; }; do n=$((n+1)); sleep 0.005; done
@@ -138,9 +138,11 @@ ${status}`;
 /** Records the limit that ended a process; the first one stays. $1 key, $2 the limit. */
 export const noteLimit = `d=${keeperDirectory}/$1; [ -d "$d" ] && { [ -e "$d/limit" ] || echo "$2" >"$d/limit"; }`;
 
-/** Prints the seconds since the start of a process; 0 if it was never started. $1 key. */
+/** Prints the seconds since the start of a process, by the clock that began at boot; 0 if it was never started. $1 key. */
 export const age = `
-now=$(date +%s); began=$(stat -c %Y "${keeperDirectory}/$1/live" 2>/dev/null) || began=$now
+read -r now rest </proc/uptime; now=\${now%%.*}
+began=; [ ! -r "${keeperDirectory}/$1/live" ] || read -r began <"${keeperDirectory}/$1/live"
+case $began in '' | *[!0-9]*) began=$now ;; esac
 echo $((now - began))
 `;
 

@@ -27,6 +27,7 @@ function timedSandbox(sandbox: Sandbox, clock: Clock): Sandbox {
     start: (request, signal) => clock.time('start the tests', () => sandbox.start(request, signal)),
     status: (key) => sandbox.status(key),
     wait: (key, options, signal) => clock.time(testsTime, () => sandbox.wait(key, options, signal)),
+    ageMs: (key, signal) => sandbox.ageMs(key, signal),
     readLog: (key, range) => clock.time('copy out', () => sandbox.readLog(key, range)),
     noteTimeOver: (key) => clock.time('end processes', () => sandbox.noteTimeOver(key)),
     kill: (key) => clock.time('end processes', () => sandbox.kill(key)),

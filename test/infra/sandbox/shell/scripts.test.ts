@@ -1,13 +1,22 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir, uptime } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import * as scripts from '../../../../infra/sandbox/shell/scripts.ts';
 import { repositoryRoot } from '../../../helpers/sources.ts';
+import { until } from '../../../helpers/until.ts';
 
-const { keeperDirectory: _, sentLogBytes: __, ...texts } = scripts;
+const { keeperDirectory, sentLogBytes: _, ...texts } = scripts;
+
+/** Waits for a FIFO of a recorder, and returns the directory that has it. */
+async function fifo(own: string, name: string): Promise<string> {
+  const directory = join(own, 'job');
+  await until(() => existsSync(join(directory, `${name}.token`)));
+  return directory;
+}
 
 describe('a shell script', () => {
   for (const [name, text] of Object.entries(texts)) {
@@ -26,6 +35,28 @@ describe('a shell script', () => {
       return spawnSync('sh', ['-c', scripts.detached, 'temper', own, 'key', 'token'], { env, input: '' }).status;
     });
     assert.deepEqual(codes, [97, 96]);
+  });
+
+  it('that tells the age of a process counts by the boot clock, whatever the wall clock showed at its start', async (t) => {
+    const own = mkdtempSync(join(tmpdir(), 'temper-age-'));
+    t.after(() => rmSync(own, { recursive: true }));
+    const here = (text: string): string => text.replaceAll(keeperDirectory, own);
+    const age = (): number => Number(spawnSync('sh', ['-c', here(scripts.age), 'temper', 'job']).stdout);
+    assert.equal(age(), 0);
+    const recorder = spawn('sh', ['-c', here(scripts.recorder), 'temper', 'job', 'token', '100', '100', '0']);
+    writeFileSync(join(await fifo(own, 'out'), 'out.token'), '');
+    const ended = once(recorder, 'close');
+    writeFileSync(join(await fifo(own, 'end'), 'end.token'), '0\n');
+    await ended;
+    const live = join(own, 'job', 'live');
+    const startedSec = Number(readFileSync(live, 'utf8'));
+    assert.ok(startedSec > uptime() - 60 && startedSec <= uptime(), `${startedSec} s`);
+    // As if the clock had been set forward by an hour since.
+    utimesSync(live, Date.now() / 1000 - 3_600, Date.now() / 1000 - 3_600);
+    writeFileSync(live, `${startedSec - 5}\n`);
+    assert.ok(age() >= 5 && age() < 65, `${age()} s`);
+    writeFileSync(live, 'forged');
+    assert.equal(age(), 0);
   });
 
   it('that builds the image of the tasks is valid POSIX sh', () => {
