@@ -11,7 +11,7 @@ import { batches, control, trainer, triggering } from './activities.ts';
 import { staleness } from './algorithms/staleness.ts';
 import { rootMessage } from './contracts/error-message.ts';
 import type { OnFlag } from './contracts/on-flag.ts';
-import { fates, zeroCount } from './contracts/outcome.ts';
+import { equalRewards, fates, zeroCount } from './contracts/outcome.ts';
 import type { StepResult, Training } from './contracts/run.ts';
 import { searchAttributes } from './contracts/search-attributes.ts';
 
@@ -60,7 +60,8 @@ type Made = Omit<RecordStep, 'runKey'>;
 async function make(input: TrainingStepInput): Promise<Made> {
   const { runKey, step, steps, groups, training, pool, onFlag } = input;
   show(step, 'gatherBatch');
-  const gathered = await batches.gatherBatch({ runKey, step, groups, training, ...(onFlag && { onFlag }) });
+  const dropped = input.dropped.map(([index]) => index);
+  const gathered = await batches.gatherBatch({ runKey, step, groups, dropped, training, ...(onFlag && { onFlag }) });
   let metrics: Readonly<Record<string, number>> = {};
   let { lastUpdate } = input;
   if (gathered.batch !== null) {
@@ -84,7 +85,9 @@ async function make(input: TrainingStepInput): Promise<Made> {
     groups: counts,
     rollouts: gathered.rollouts,
     tokens: gathered.tokens,
+    equalGroups: gathered.equalGroups,
     meanReward: gathered.meanReward,
+    scoredReward: gathered.scoredReward,
     staleness: gathered.minVersion === null ? 0 : staleness(step, gathered.minVersion),
     metrics: gathered.batch === null ? {} : { ...metrics, maxLogprobGap },
     skippedBecause: null,
@@ -106,9 +109,9 @@ async function skip(input: TrainingStepInput): Promise<Made> {
   await trainer.syncWeights({ runKey, pool, version: step, lastUpdate, training });
   const counts = zeroCount(fates);
   counts.skipped = groups.length;
-  const none = { batch: null, rollouts: 0, tokens: 0, meanReward: null, staleness: 0, metrics: {} };
+  const none = { batch: null, rollouts: 0, tokens: 0, meanReward: null, scoredReward: null, staleness: 0, metrics: {} };
   return {
-    result: { step, groups: counts, ...none, skippedBecause },
+    result: { step, groups: counts, equalGroups: zeroCount(equalRewards), ...none, skippedBecause },
     trained: [],
     zeroVariance: [],
     dropped: [...input.dropped, ...groups.map((index) => [index, 'skipped'] as const)],

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { sha256 } from '../../infra/store/files.ts';
 import type { Records } from '../../infra/store/records.ts';
 import type { Store } from '../../infra/store/store.ts';
-import { fateInStep } from '../../workflows/algorithms/group-report.ts';
+import { fateInStep, spreadOf } from '../../workflows/algorithms/group-report.ts';
 import { meanOrNull } from '../../workflows/algorithms/mean.ts';
 import { normalise, trainedTokens } from '../../workflows/algorithms/normalise.ts';
 import { countedReward } from '../../workflows/algorithms/on-flag.ts';
@@ -10,6 +10,7 @@ import { traceMetrics } from '../../workflows/algorithms/trace-metrics.ts';
 import type { Advantages, Batch, BatchSegment } from '../../workflows/contracts/batch.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { GroupReport, RolloutReport } from '../../workflows/contracts/group.ts';
+import { equalRewards, zeroCount } from '../../workflows/contracts/outcome.ts';
 import type { Segment, Trace, TraceCounts, TraceSummary } from '../../workflows/contracts/trace.ts';
 import { atBoundary } from '../boundary.ts';
 import type { ControlActivities, GatherBatch, GatheredBatch } from '../interfaces/control.ts';
@@ -52,18 +53,19 @@ export async function gather({ store, records }: BatchDependencies, input: Gathe
   const rollouts: Batch['rollouts'][number][] = [];
   const segments: BatchSegment[] = [];
   const groups: Record<ReturnType<typeof fateInStep>, number[]> = { trained: [], 'zero-variance': [] };
+  const equalGroups = zeroCount(equalRewards);
   const rewards: number[] = [];
   const counts: TraceCounts[] = [];
   const summaries: TraceSummary[] = [];
   let minVersion: number | null = null;
   for (const index of input.groups) {
     const report = (await records.read(input.runKey, `group-${index}`)) as GroupReport;
-    const scored = report.rollouts
-      .map((rollout) => ({ ...rollout, reward: countedReward(rollout, input.onFlag) }))
-      .filter(isScored);
+    const scored = scoredOf(report, input.onFlag);
     const groupRewards = scored.map(({ reward }) => reward);
     rewards.push(...groupRewards);
-    const fate = fateInStep(groupRewards, input.training.zeroVariance);
+    const spread = spreadOf(groupRewards);
+    if (spread !== 'mixed') equalGroups[spread] += 1;
+    const fate = fateInStep(spread, input.training.zeroVariance);
     groups[fate].push(index);
     if (fate !== 'trained') continue;
     for (const { rollout, reward, trace } of scored) {
@@ -85,10 +87,28 @@ export async function gather({ store, records }: BatchDependencies, input: Gathe
     rollouts: rollouts.length,
     tokens: segments.reduce((sum, { segment }) => sum + trainedTokens(segment), 0),
     meanReward: meanOrNull(rewards),
+    scoredReward: meanOrNull([...rewards, ...(await rewardsOfDropped(records, input))]),
+    equalGroups,
     minVersion,
     metrics: traceMetrics(counts, summaries),
   };
 }
+
+/** Returns the rewards of groups that no step takes; none of one that was never started, and so has no report. */
+async function rewardsOfDropped(
+  records: Records,
+  { runKey, dropped, onFlag }: Pick<GatherBatch, 'runKey' | 'dropped' | 'onFlag'>,
+): Promise<readonly number[]> {
+  const rewards: number[] = [];
+  for (const index of dropped) {
+    const report = (await records.find(runKey, `group-${index}`)) as GroupReport | null;
+    if (report !== null) rewards.push(...scoredOf(report, onFlag).map(({ reward }) => reward));
+  }
+  return rewards;
+}
+
+const scoredOf = ({ rollouts }: GroupReport, onFlag: GatherBatch['onFlag']): readonly Scored[] =>
+  rollouts.map((rollout) => ({ ...rollout, reward: countedReward(rollout, onFlag) })).filter(isScored);
 
 type Scored = RolloutReport & { readonly reward: number };
 const isScored = (report: RolloutReport): report is Scored => report.outcome === 'scored' && report.reward !== null;
@@ -100,6 +120,7 @@ const gatheredBatch = z.looseObject({
   batch: z.looseObject({ digest: z.string() }).nullable(),
   trainedGroups: z.array(z.int()),
   zeroVarianceGroups: z.array(z.int()),
+  equalGroups: z.record(z.string(), z.number()),
   metrics: z.record(z.string(), z.number()),
 });
 

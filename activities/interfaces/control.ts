@@ -1,6 +1,7 @@
 import type { BlobRef } from '../../workflows/contracts/blob.ts';
 import type { GroupInput, GroupReport, GroupSummary } from '../../workflows/contracts/group.ts';
 import type { OnFlag } from '../../workflows/contracts/on-flag.ts';
+import type { Count, EqualRewards } from '../../workflows/contracts/outcome.ts';
 import type {
   FinishedRollout,
   RegradeInput,
@@ -117,6 +118,8 @@ export interface GatherBatch {
   readonly runKey: string;
   readonly step: number;
   readonly groups: readonly number[];
+  /** The groups that ended without being trained since the last step; their rewards are counted, too. */
+  readonly dropped: readonly number[];
   readonly training: Training;
   readonly onFlag?: OnFlag;
 }
@@ -128,7 +131,12 @@ export interface GatheredBatch {
   readonly zeroVarianceGroups: readonly number[];
   readonly rollouts: number;
   readonly tokens: number;
+  /** The mean over all scored rollouts of the step's groups. */
   readonly meanReward: number | null;
+  /** The same with those of the dropped groups. */
+  readonly scoredReward: number | null;
+  /** The step's groups whose rewards are all equal. */
+  readonly equalGroups: Count<EqualRewards>;
   readonly minVersion: number | null;
   /** Sums over the traces of the batch (forks, masked turns, …). */
   readonly metrics: Readonly<Record<string, number>>;

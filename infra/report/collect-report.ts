@@ -11,6 +11,7 @@ import type { SweepReport } from '../../workflows/contracts/sweep.ts';
 import type { Records } from '../store/records.ts';
 import type { Store } from '../store/store.ts';
 import type { Costs } from './cost-table.ts';
+import { groupFates } from './group-fates.ts';
 import { readRollout } from './read-rollout.ts';
 import type {
   FailureCount,
@@ -53,6 +54,7 @@ export async function collectReport(sources: ReportSources): Promise<ReportData>
     run,
     steps: found.steps.map((record) => stepFacts(record, found)),
     groups: status?.groups ?? countFates(found),
+    groupFates: groupFates(found.groups, settledFates(found)),
     rollouts: status?.rollouts ?? countOutcomes(found.groups),
     stages: timeStages(found.groups),
     failures: countFailures(found.groups),
@@ -91,9 +93,12 @@ function groupFacts(index: number, fate: Fate, report: GroupReport | undefined):
   return { index, fate, task: report?.task ?? '', rewards, meanReward: meanOrNull(rewards) };
 }
 
+const settledFates = ({ steps }: Pick<RunRecords, 'steps'>): Map<number, Fate> =>
+  new Map(steps.flatMap((record) => [...fatesOf(record)]));
+
 function countFates({ steps, groups }: RunRecords): Count<Fate> {
   const counts = zeroCount(fates);
-  const settled = new Map(steps.flatMap((record) => [...fatesOf(record)]));
+  const settled = settledFates({ steps });
   for (const fate of settled.values()) counts[fate] += 1;
   counts['in-flight'] = groups.filter(({ index }) => !settled.has(index)).length;
   return counts;

@@ -5,6 +5,7 @@ import { shareBar } from './charts/share-bar.ts';
 import { stageTimings } from './charts/stage-timings.ts';
 import { type StepValue, short, sparkline, stepBars } from './charts/step-bars.ts';
 import { type Costs, costTable } from './cost-table.ts';
+import { groupSection } from './group-section.ts';
 import { html, type Markup, trustedHtml } from './markup.ts';
 import type { FailureCount, ReportData } from './report-data.ts';
 import { rolloutSection } from './rollout-section.ts';
@@ -27,6 +28,7 @@ ${head(data, summary)}
 ${rewards(data)}
 ${sweepSection(data.sweeps, data.costs?.prices ?? null)}
 ${outcomes(data)}
+${groupSection(data.groupFates)}
 ${failures(data.failures)}
 ${costSection(data.costs)}
 ${flagSection(data)}

@@ -4,6 +4,7 @@ import type { RolloutResult, Stage } from '../../workflows/contracts/rollout.ts'
 import type { SweepReport } from '../../workflows/contracts/sweep.ts';
 import type { Branch, Trace, TraceCounts } from '../../workflows/contracts/trace.ts';
 import type { Costs } from './cost-table.ts';
+import type { GroupFates } from './group-fates.ts';
 import type { NetworkHost } from './network-hosts.ts';
 
 /** All data of a report. The page is a pure function of it. */
@@ -11,6 +12,8 @@ export interface ReportData {
   readonly run: RunFacts;
   readonly steps: readonly StepFacts[];
   readonly groups: Count<Fate>;
+  /** The groups that have a fate, by duration and by task. */
+  readonly groupFates: GroupFates;
   readonly rollouts: Count<Outcome>;
   readonly stages: readonly StageTiming[];
   readonly failures: readonly FailureCount[];

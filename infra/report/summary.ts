@@ -2,6 +2,7 @@ import type { Ledger } from '../../workflows/contracts/cost.ts';
 import type { FlagCounts } from '../../workflows/contracts/flags.ts';
 import type { Count, Fate, Outcome } from '../../workflows/contracts/outcome.ts';
 import { type MoneyFacts, moneyOf } from './cost-table.ts';
+import type { GroupFates } from './group-fates.ts';
 import type { ReportData, StepFacts } from './report-data.ts';
 
 /** The content of `summary.json`: the key figures of a run. */
@@ -18,6 +19,8 @@ export interface Summary {
   readonly rollouts: number;
   readonly outcomes: Count<Outcome>;
   readonly fates: Count<Fate>;
+  /** The groups by duration and by task. */
+  readonly groupFates: GroupFates;
   readonly flags: FlagCounts;
   readonly tokensTrained: number;
   readonly maxStaleness: number;
@@ -44,6 +47,7 @@ export function summarise(data: ReportData): Summary {
     rollouts: sum(Object.values(rollouts)),
     outcomes: rollouts,
     fates: groups,
+    groupFates: data.groupFates,
     flags: data.flagged,
     tokensTrained: sum(steps.map(({ tokens }) => tokens)),
     maxStaleness: Math.max(0, ...steps.map(({ staleness }) => staleness)),

@@ -50,7 +50,7 @@ it('leaves an aborted rollout out of the baseline, though it has a trace', async
     const rollouts = ended.map((end, index) => reportOf({ ...end, rollout: `rollout-${index}`, trace }));
     await records.write('run', 'group-7', groupOf(7, rollouts));
     const settings = training.parse({ advantage: 'dr-grpo' });
-    const input = { runKey: 'run', step: 1, groups: [7], training: settings };
+    const input = { runKey: 'run', step: 1, groups: [7], dropped: [], training: settings };
     const gathered = await gather({ store, records }, input);
     assert.ok(gathered.batch !== null);
     assert.deepEqual([gathered.rollouts, gathered.meanReward, gathered.trainedGroups], [2, 0.5, [7]]);
@@ -75,13 +75,43 @@ it('pins the batch of a step, so that one that is made again has it whatever has
       );
     await records.write('run', 'group-7', rewarded([1, 0]));
     await records.write('run', 'group-8', rewarded([0, 1]));
-    const input = { runKey: 'run', step: 1, groups: [7], training: training.parse({}) };
+    const input = { runKey: 'run', step: 1, groups: [7], dropped: [], training: training.parse({}) };
     const first = await pinnedBatch({ store, records }, input);
     await records.write('run', 'group-7', rewarded([0.5, 1]));
     assert.deepEqual(await pinnedBatch({ store, records }, input), first);
     assert.notDeepEqual(await gather({ store, records }, input), first);
     const other = await pinnedBatch({ store, records }, { ...input, groups: [8] });
     assert.deepEqual(other.trainedGroups, [8]);
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+});
+
+it('averages the rewards of dropped groups with those of the step, and counts groups whose rewards are equal', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'temper-batch-'));
+  try {
+    const store = createFileStore(join(directory, 'store'));
+    const records = createRecords(join(directory, 'runs'));
+    const trace = summaryOf(await store.putJson(traceOf(tokens)));
+    const groups: Readonly<Record<number, readonly (number | null)[]>> = {
+      1: [1, 0],
+      2: [0, 0],
+      3: [1, 1],
+      4: [0.3, 0.1 + 0.2],
+      5: [0, null],
+    };
+    for (const [index, rewards] of Object.entries(groups)) {
+      const rollouts = rewards.map((reward, position) =>
+        reportOf({ outcome: reward === null ? 'stale' : 'scored', reward, rollout: `${index}-${position}`, trace }),
+      );
+      await records.write('run', `group-${index}`, groupOf(Number(index), rollouts));
+    }
+    const input = { runKey: 'run', step: 1, groups: [1, 2, 3, 4], dropped: [5, 6], training: training.parse({}) };
+    const { meanReward, scoredReward, equalGroups, batch } = await gather({ store, records }, input);
+    assert.deepEqual(equalGroups, { 'all-0': 1, 'all-1': 1, equal: 1 });
+    assert.deepEqual([meanReward?.toFixed(6), scoredReward?.toFixed(6)], [(3.6 / 8).toFixed(6), (3.6 / 9).toFixed(6)]);
+    const alone = await gather({ store, records }, { ...input, dropped: [] });
+    assert.deepEqual([alone.scoredReward, alone.batch], [alone.meanReward, batch]);
   } finally {
     await rm(directory, { recursive: true });
   }
@@ -100,7 +130,7 @@ it('compares and averages rewards as the run counts those of flagged rollouts', 
       { ...reportOf({ ...flagged, rollout: 'left-out' }), flags: ['exit'] as const },
     ];
     await records.write('run', 'group-7', groupOf(7, rollouts));
-    const input = { runKey: 'run', step: 1, groups: [7], training: training.parse({}) };
+    const input = { runKey: 'run', step: 1, groups: [7], dropped: [], training: training.parse({}) };
     const kept = await gather({ store, records }, input);
     assert.deepEqual([kept.rollouts, kept.meanReward, kept.zeroVarianceGroups], [0, 1, [7]]);
     const onFlag = { 'program-shadow': 'zero', exit: 'exclude' } as const;

@@ -268,7 +268,8 @@ describe(`a training run whose processes are killed at random moments (TEMPER_TE
     assert.equal(Object.keys(updates).length, steps);
     for (const { result, trained, zeroVariance } of records) {
       const { step, batch } = result;
-      const input = { runKey: status.runKey, step, groups: [...trained, ...zeroVariance].sort((a, b) => a - b) };
+      const groups = [...trained, ...zeroVariance].sort((a, b) => a - b);
+      const input = { runKey: status.runKey, step, groups, dropped: [] };
       const again = await gather(dependencies, { ...input, training: training.parse(request.training ?? {}) });
       assert.equal(again.batch?.digest, batch?.digest, `step ${step}`);
       const update = updates[step];

@@ -1,8 +1,8 @@
 import { createRandom, type Random } from '../../infra/kits/embedded-policy/model/random.ts';
 import { admissible, staleness } from '../../workflows/algorithms/staleness.ts';
-import { fates, outcomes, zeroCount } from '../../workflows/contracts/outcome.ts';
-import { type RunInput, type RunRequest, runInput, type StepResult } from '../../workflows/contracts/run.ts';
+import { type RunInput, type RunRequest, runInput } from '../../workflows/contracts/run.ts';
 import { createRunTally, type RunTally } from '../../workflows/run/tally.ts';
+import { groupSummary, stepResult } from './run-events.ts';
 
 /** A task: the median duration of its rollouts, where a step takes 0.5, and the share of them that pass. */
 export interface SimulatedTask {
@@ -114,8 +114,7 @@ function firstEnd({ inFlight }: RunTally, groups: ReadonlyMap<number, Group>): r
 
 function arrive(tally: RunTally, index: number, groups: ReadonlyMap<number, Group>, outcome: 'scored' | 'stale'): void {
   const minVersion = groups.get(index)?.version ?? 0;
-  const counts = { ...zeroCount(outcomes), [outcome]: rolloutsPerGroup };
-  tally.arrive({ runKey: '', index, minVersion, outcomes: counts, meanReward: null, cost: {} }, false);
+  tally.arrive(groupSummary(index, minVersion, { [outcome]: rolloutsPerGroup }), false);
 }
 
 function finishStep(tally: RunTally): readonly number[] {
@@ -132,19 +131,6 @@ function cancelStale(input: RunInput, tally: RunTally, groups: ReadonlyMap<numbe
     arrive(tally, index, groups, 'stale');
   }
 }
-
-/** The result of a step with these groups. */
-export const stepResult = (step: number, groups: Partial<StepResult['groups']>): StepResult => ({
-  step,
-  batch: null,
-  groups: { ...zeroCount(fates), ...groups },
-  rollouts: 0,
-  tokens: 0,
-  meanReward: null,
-  staleness: 0,
-  metrics: {},
-  skippedBecause: null,
-});
 
 function summarise(tasks: readonly SimulatedTask[], groups: readonly Group[], wall: number): SimulatedRun {
   const trained = groups.filter(({ trainedAt }) => trainedAt !== null);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { advantageRules } from '../../workflows/algorithms/advantages.ts';
-import { fateInStep, fateOnArrival, summariseGroup } from '../../workflows/algorithms/group-report.ts';
+import { fateInStep, fateOnArrival, spreadOf, summariseGroup } from '../../workflows/algorithms/group-report.ts';
 import { normalise, tokenWeight } from '../../workflows/algorithms/normalise.ts';
 import { rewardOf } from '../../workflows/algorithms/reward.ts';
 import { toRolloutReport } from '../../workflows/algorithms/rollout-end.ts';
@@ -43,7 +43,7 @@ describe('advantages', () => {
           training.parse({ advantage: name }),
         );
         const zeros = [...rule(given), ...counted.advantages].every((one) => one === 0);
-        return zeros && counted.zeroVarianceShare === 1 && fateInStep(given, 'drop') === 'zero-variance';
+        return zeros && counted.zeroVarianceShare === 1 && fateInStep(spreadOf(given), 'drop') === 'zero-variance';
       };
       fc.assert(fc.property(reward, fc.integer({ min: 1, max: 32 }), (value, k) => flat(Array(k).fill(value))));
       // A sum of the same scores in another order.

@@ -2,16 +2,10 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { admissible, staleness } from '../../workflows/algorithms/staleness.ts';
-import type { GroupSummary } from '../../workflows/contracts/group.ts';
-import { fates, outcomes, zeroCount } from '../../workflows/contracts/outcome.ts';
-import {
-  type RunInput,
-  type RunRequest,
-  type RunState,
-  runInput,
-  type StepResult,
-} from '../../workflows/contracts/run.ts';
+import { outcomes, zeroCount } from '../../workflows/contracts/outcome.ts';
+import { type RunInput, type RunRequest, type RunState, runInput } from '../../workflows/contracts/run.ts';
 import { createRunTally, type RunTally } from '../../workflows/run/tally.ts';
+import { groupSummary, stepResult } from '../helpers/run-events.ts';
 
 const sum = (record: Readonly<Record<string, number>>): number => Object.values(record).reduce((a, b) => a + b, 0);
 
@@ -46,27 +40,16 @@ function createRun(input: RunInput) {
     for (let i = 0; i < free; i += 1) admittedAt.set(tally.admit(), tally.policyVersion);
   };
   const arrive = (index: number, scored: number): void => {
-    const counts = { ...zeroCount(outcomes), scored, infra: input.rolloutsPerGroup - scored };
-    const minVersion = tally.inFlight.get(index) ?? 0;
-    const summary: GroupSummary = { runKey: '', index, minVersion, outcomes: counts, meanReward: null, cost: {} };
+    const counts = { scored, infra: input.rolloutsPerGroup - scored };
+    const summary = groupSummary(index, tally.inFlight.get(index) ?? 0, counts);
     tally.arrive(summary, false);
     tally.arrive(summary, false);
   };
   const finish = (): void => {
     if (inStep.length === 0) return;
     const step = tally.step + 1;
-    const groups = { ...zeroCount(fates), trained: inStep.length };
-    const rest = {
-      batch: null,
-      rollouts: 0,
-      tokens: 0,
-      meanReward: null,
-      staleness: 0,
-      metrics: {},
-      skippedBecause: null,
-    };
     trained.push(...inStep.map((index) => ({ step, index, admitted: admittedAt.get(index) ?? 0 })));
-    tally.finishStep({ step, groups, ...rest } satisfies StepResult);
+    tally.finishStep(stepResult(step, { trained: inStep.length }));
     inStep = [];
   };
   const next = (): void => {
@@ -107,9 +90,7 @@ function createRun(input: RunInput) {
       assert.equal(tally.pausedBecause, null);
       const step = tally.step + 1;
       assert.partialDeepStrictEqual(tally.takeForStep(), { groups: inStep, failure: 'out of memory', isSkipped: true });
-      const counts = { ...zeroCount(fates), skipped: inStep.length };
-      const rest = { batch: null, rollouts: 0, tokens: 0, meanReward: null, staleness: 0, metrics: {} };
-      tally.finishStep({ step, groups: counts, ...rest, skippedBecause: 'out of memory' });
+      tally.finishStep(stepResult(step, { skipped: inStep.length }, { skippedBecause: 'out of memory' }));
       assert.deepEqual([tally.groups.skipped, tally.step, tally.policyVersion], [skipped, step, step]);
       assert.deepEqual([tally.skippedSteps.at(-1), tally.lastUpdate], [step, lastUpdate]);
       inStep = [];
@@ -197,7 +178,7 @@ describe('groups that are too stale to train on', () => {
   const stale = { ...zeroCount(outcomes), stale: 2 };
 
   function end(tally: RunTally, version: number, counts = scored, index = tally.admit()): void {
-    tally.arrive({ runKey: '', index, minVersion: version, outcomes: counts, meanReward: null, cost: {} }, false);
+    tally.arrive(groupSummary(index, version, counts), false);
     tally.takeForStep();
   }
 
@@ -258,18 +239,7 @@ describe('groups that are too stale to train on', () => {
     end(tally, 2);
     end(tally, 5);
     assert.equal(tally.inStep, 1);
-    const groups = { ...zeroCount(fates), trained: 1 };
-    tally.finishStep({
-      step: 6,
-      batch: null,
-      groups,
-      rollouts: 0,
-      tokens: 0,
-      meanReward: null,
-      staleness: 0,
-      metrics: {},
-      skippedBecause: null,
-    });
+    tally.finishStep(stepResult(6, { trained: 1 }));
     assert.equal(untilReason(tally), 2);
   });
 

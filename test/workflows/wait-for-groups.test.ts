@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { admissible, staleness } from '../../workflows/algorithms/staleness.ts';
-import { outcomes, zeroCount } from '../../workflows/contracts/outcome.ts';
 import { type RunInput, type RunRequest, runInput } from '../../workflows/contracts/run.ts';
 import { createRunTally } from '../../workflows/run/tally.ts';
-import { logNormalTasks, simulate, stepResult, twoKinds } from '../helpers/simulated-run.ts';
+import { groupSummary, stepResult } from '../helpers/run-events.ts';
+import { logNormalTasks, simulate, twoKinds } from '../helpers/simulated-run.ts';
 
 describe('a run whose steps wait for slow groups', () => {
   const request: RunRequest = { steps: 100, groupsPerStep: 8 };
@@ -102,8 +102,8 @@ function createRun(input: RunInput, starts = Number.POSITIVE_INFINITY) {
         // A group that began to sample late has newer tokens only.
         const minVersion = Math.max(0, Math.min(tally.policyVersion, admitted - event.behind));
         versions.set(index, minVersion);
-        const counts = { ...zeroCount(outcomes), scored: event.scored, infra: 2 - event.scored };
-        tally.arrive({ runKey: '', index, minVersion, outcomes: counts, meanReward: null, cost: {} }, false);
+        const counts = { scored: event.scored, infra: 2 - event.scored };
+        tally.arrive(groupSummary(index, minVersion, counts), false);
       } else if (inStep && event.kind === 'step') {
         const { groups = [] } = tally.takeForStep() ?? {};
         const step = tally.step + 1;
@@ -115,8 +115,8 @@ function createRun(input: RunInput, starts = Number.POSITIVE_INFINITY) {
       } else if (inStep && event.kind === 'skip') {
         tally.failStep('out of memory', 'paused');
         tally.skipStep();
-        const groups = { skipped: tally.inStep };
-        tally.finishStep({ ...stepResult(tally.step + 1, groups), skippedBecause: 'out of memory' });
+        const skipped = { skippedBecause: 'out of memory' };
+        tally.finishStep(stepResult(tally.step + 1, { skipped: tally.inStep }, skipped));
       }
       next();
     },

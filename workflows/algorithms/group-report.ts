@@ -1,13 +1,14 @@
 import type { Ledger } from '../contracts/cost.ts';
 import type { GroupReport, GroupSummary } from '../contracts/group.ts';
 import type { OnFlag } from '../contracts/on-flag.ts';
-import { type Fate, type Outcome, outcomes, zeroCount } from '../contracts/outcome.ts';
+import { type Fate, type Outcome, outcomes, type Spread, zeroCount } from '../contracts/outcome.ts';
 import type { Training } from '../contracts/run.ts';
 import { addRollout } from './cost.ts';
 import { countFlags } from './flags.ts';
+import { secondsOf } from './group-durations.ts';
 import { meanOrNull } from './mean.ts';
 import { countActions, countedReward } from './on-flag.ts';
-import { areEqual } from './rounding.ts';
+import { areEqual, reaches } from './rounding.ts';
 
 /** Summarises a group's report for its run. `minVersion` is the oldest version that sampled a token, from which staleness counts. */
 export function summariseGroup(report: GroupReport, runKey: string, onFlag: OnFlag = {}): GroupSummary {
@@ -34,6 +35,9 @@ export function summariseGroup(report: GroupReport, runKey: string, onFlag: OnFl
     minVersion: Number.isFinite(minVersion) ? minVersion : report.admittedVersion,
     outcomes: counts,
     meanReward: meanOrNull(rewards),
+    rewards: rewards.length,
+    spread: spreadOf(rewards),
+    seconds: secondsOf(report.rollouts),
     ...(flags.rollouts > 0 && { flags }),
     cost: ledger,
   };
@@ -54,13 +58,21 @@ export function fateOnArrival(
   return excluded > outcomes[most] ? 'excluded' : most;
 }
 
+/** The spread of the rewards of a group; rewards that differ by rounding alone are equal. */
+export function spreadOf(rewards: readonly number[]): Spread {
+  if (!areEqual(rewards)) return 'mixed';
+  const [reward = 0.5] = rewards;
+  if (reaches(reward, 1)) return 'all-1';
+  return reaches(-reward, 0) ? 'all-0' : 'equal';
+}
+
 /**
- * The fate of a group in the step that takes it, by the rewards of its scored rollouts. If they are all equal their
- * advantages are 0, so the group is dropped; `keep` trains on it for its KL penalty.
+ * The fate of a group in the step that takes it. If its rewards are all equal their advantages are 0, so the group is dropped;
+ * `keep` trains on it for its KL penalty.
  */
 export function fateInStep(
-  rewards: readonly number[],
+  spread: Spread,
   zeroVariance: Training['zeroVariance'],
 ): Extract<Fate, 'trained' | 'zero-variance'> {
-  return areEqual(rewards) && zeroVariance === 'drop' ? 'zero-variance' : 'trained';
+  return spread !== 'mixed' && zeroVariance === 'drop' ? 'zero-variance' : 'trained';
 }

@@ -4,7 +4,7 @@ import type { FailureRecord } from './failures.ts';
 import type { FlagCounts, Trick } from './flags.ts';
 import { integer, text } from './input.ts';
 import { onFlag } from './on-flag.ts';
-import type { Count, Outcome, StopReason } from './outcome.ts';
+import type { Count, Outcome, Spread, StopReason } from './outcome.ts';
 import { membership, rolloutSettings, type Stage } from './rollout.ts';
 import type { TraceSummary } from './trace.ts';
 
@@ -55,6 +55,11 @@ export interface GroupSummary {
   readonly outcomes: Count<Outcome>;
   /** The mean over the scored rollouts that are not left out, as they count; null when there are none. */
   readonly meanReward: number | null;
+  /** The number of these rollouts. */
+  readonly rewards: number;
+  readonly spread: Spread;
+  /** The time of the slowest rollout, without the wait for a slot. */
+  readonly seconds: number;
   /** Suspected tricks in the group's rollouts. Omitted when there are none. */
   readonly flags?: FlagCounts;
   readonly cost: Ledger;

@@ -31,6 +31,12 @@ export const fates = [
 /** The use that a run made of a group. */
 export type Fate = (typeof fates)[number];
 
+/** The rewards of a group that teach nothing, because all are the same: all 0, all 1, or another number. */
+export const equalRewards = ['all-0', 'all-1', 'equal'] as const;
+export type EqualRewards = (typeof equalRewards)[number];
+/** The spread of the rewards of a group. */
+export type Spread = EqualRewards | 'mixed';
+
 /** One sentence on each fate. */
 export const fateDescriptions: Readonly<Record<Fate, string>> = {
   trained: "The group is in a step's batch.",

@@ -2,10 +2,11 @@ import { z } from 'zod';
 import type { BlobRef } from './blob.ts';
 import { type Budget, type BudgetUse, budget } from './budget.ts';
 import type { RunCost } from './cost.ts';
+import type { GroupDurations } from './ended-group.ts';
 import type { FlagCounts, FlaggedShare, RisingTrick } from './flags.ts';
 import { integer, number, oneOf, text } from './input.ts';
 import { onFlag } from './on-flag.ts';
-import type { Count, Fate, Outcome } from './outcome.ts';
+import type { Count, EqualRewards, Fate, Outcome } from './outcome.ts';
 import { defaultPool, poolName } from './policy.ts';
 import { leaveOut, rolloutSettings } from './rollout.ts';
 import { weight } from './share.ts';
@@ -141,12 +142,16 @@ export interface StepResult {
   /** The pinned batch; null when no group could be trained on. */
   readonly batch: BlobRef | null;
   readonly groups: Count<Fate>;
+  /** The groups of the step whose rewards are all equal, whether they are dropped for that or not. */
+  readonly equalGroups: Count<EqualRewards>;
   /** The number of rollouts in the batch. */
   readonly rollouts: number;
   /** The number of trained tokens in the batch. */
   readonly tokens: number;
   /** The mean over all scored rollouts of the step's groups. */
   readonly meanReward: number | null;
+  /** The same with those of the groups that ended untrained since the last step. */
+  readonly scoredReward: number | null;
   /** The largest staleness of a group in the batch, in steps. */
   readonly staleness: number;
   readonly metrics: Readonly<Record<string, number>>;
@@ -187,6 +192,8 @@ export interface RunStatus {
   readonly waitsFor: readonly number[];
   /** The mean rewards of the last steps, oldest first. */
   readonly recentRewards: readonly number[];
+  /** The fates and rewards of the last groups by how long they took. */
+  readonly durations: GroupDurations;
   /** The start of the run, in milliseconds. */
   readonly startedAt: number;
   readonly cost: RunCost;
@@ -209,6 +216,16 @@ export interface TasksLeftOut {
   /** A JSON list of their addresses. */
   readonly list: BlobRef;
 }
+
+/** A group that has ended. `settled` is 0 until it has its fate, and `fate` is the one that it would have in a step then. */
+export type RecentGroup = readonly [
+  index: number,
+  seconds: number,
+  fate: Fate,
+  settled: 0 | 1,
+  meanReward: number | null,
+  rewards: number,
+];
 
 /** Groups that were too stale to train on since the last step or resume. */
 export interface StaleGroups {
@@ -240,6 +257,8 @@ export interface RunState {
   /** The outcomes of the last rollouts, newest last. */
   readonly recentOutcomes: readonly Outcome[];
   readonly recentRewards: readonly number[];
+  /** The last groups that have ended, newest last. */
+  readonly recentGroups: readonly RecentGroup[];
   /** The step that has begun and is not finished; null when there is none. */
   readonly plan: StepPlan | null;
   /** Groups that ended without being trained, for the record of the next step. */

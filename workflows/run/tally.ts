@@ -1,21 +1,18 @@
 import { addLedgers, toMs, unknownLedger } from '../algorithms/cost.ts';
-import { addFlags, noFlags } from '../algorithms/flags.ts';
 import { fateOnArrival } from '../algorithms/group-report.ts';
-import { risingTricks, withRecent } from '../algorithms/rising-tricks.ts';
 import { byAge, staleness, waitedFor } from '../algorithms/staleness.ts';
 import type { Budget } from '../contracts/budget.ts';
 import type { RunCost } from '../contracts/cost.ts';
-import type { FlagCounts, FlaggedShare, RisingTrick } from '../contracts/flags.ts';
 import type { GroupSummary } from '../contracts/group.ts';
 import { type Count, type Fate, fates, type Outcome, outcomes, zeroCount } from '../contracts/outcome.ts';
 import type { RunInput, RunState, StepPlan, StepResult, TasksLeftOut } from '../contracts/run.ts';
 import { createOutcomeWatch, type OutcomeWatch } from '../shared/outcome-watch.ts';
 import type { Pausable } from '../shared/pause.ts';
+import { createFlagWatch, type FlagWatch } from './flag-watch.ts';
+import { createRecentGroups, type RecentGroups } from './recent-groups.ts';
 import { createStaleWatch, type StaleWatch } from './stale-watch.ts';
 
 const rewardsKept = 50;
-
-const totalOf = (counts: Count<Outcome>): number => outcomes.reduce((sum, outcome) => sum + counts[outcome], 0);
 
 /**
  * The bookkeeping of a run. Every group that it started is in flight, ready, in the step in progress, or has one fate, so
@@ -43,14 +40,13 @@ export interface RunTally extends Pausable {
   readonly waitsFor: readonly number[];
   readonly groups: Count<Fate>;
   readonly rollouts: Count<Outcome>;
-  readonly flags: FlagCounts;
-  /** The tricks whose share among the last rollouts is larger than before. */
-  readonly rising: readonly RisingTrick[];
+  readonly flagWatch: FlagWatch;
   readonly cost: RunCost;
   budget: Budget;
   /** The tasks of the set that the run leaves out; null if there are none. */
   leftOut: TasksLeftOut | null;
   readonly recentRewards: readonly number[];
+  readonly recentGroups: RecentGroups;
   readonly staleWatch: StaleWatch;
   /** Counts the time of the trainer since then. */
   addTrainerTime(sinceMs: number): void;
@@ -98,17 +94,17 @@ class Tally implements RunTally {
   readonly ready: Map<number, number>;
   readonly groups: Record<Fate, number>;
   readonly rollouts: Record<Outcome, number>;
-  flags: FlagCounts;
+  readonly flagWatch: FlagWatch;
   cost: RunCost;
   budget: Budget;
   leftOut: TasksLeftOut | null;
   readonly recentRewards: number[];
+  readonly recentGroups: RecentGroups;
   readonly watch: OutcomeWatch;
   readonly staleWatch: StaleWatch;
   readonly #input: RunInput;
   /** The groups in flight that the run has stopped. */
   readonly #stopped: Set<number>;
-  #recentFlags: readonly FlaggedShare[];
   #dropped: [number, Fate][];
   #plan: StepPlan | null;
 
@@ -126,12 +122,12 @@ class Tally implements RunTally {
     this.ready = new Map(state?.ready);
     this.groups = { ...(state?.groups ?? zeroCount(fates)) };
     this.rollouts = { ...(state?.rollouts ?? zeroCount(outcomes)) };
-    this.flags = state?.flags ?? noFlags;
-    this.#recentFlags = state?.recentFlags ?? [];
+    this.flagWatch = createFlagWatch(state);
     this.cost = state?.cost ?? { rollouts: {}, trainerSeconds: 0 };
     this.budget = state?.budget ?? input.budget ?? {};
     this.leftOut = state?.leftOut ?? null;
     this.recentRewards = [...(state?.recentRewards ?? [])];
+    this.recentGroups = createRecentGroups(input.training, state?.recentGroups ?? []);
     this.watch = createOutcomeWatch({ infra: input.pauseAtInfraShare, 'invalid-task': 1 }, state?.recentOutcomes ?? []);
     this.staleWatch = createStaleWatch(input, state?.staleGroups);
     this.#plan = state?.plan ?? null;
@@ -163,11 +159,8 @@ class Tally implements RunTally {
       for (let i = 0; i < count; i += 1) this.watch.add(outcome);
     }
     this.cost = { ...this.cost, rollouts: addLedgers(this.cost.rollouts, summary.cost) };
-    if (summary.flags !== undefined) this.flags = addFlags(this.flags, summary.flags);
-    this.#recentFlags = withRecent(this.#recentFlags, {
-      rollouts: totalOf(summary.outcomes),
-      tricks: summary.flags?.tricks ?? {},
-    });
+    this.flagWatch.add(summary);
+    this.recentGroups.add(summary);
     const fate = cancelling ? 'cancelled' : fateOnArrival(summary, this.#input.rolloutsPerGroup);
     if (fate === null) this.ready.set(summary.index, summary.minVersion);
     else if (fate === 'stale' && isStopped) this.#dropStale(summary.index, fate, summary.minVersion);
@@ -176,13 +169,9 @@ class Tally implements RunTally {
 
   neverStarted(index: number, why: string): void {
     const counts = { ...zeroCount(outcomes), infra: this.#input.rolloutsPerGroup };
-    const ended = { runKey: '', index, minVersion: this.policyVersion, outcomes: counts, meanReward: null };
-    this.arrive({ ...ended, cost: unknownLedger(counts) }, false);
+    const ended = { runKey: '', index, minVersion: this.policyVersion, outcomes: counts, cost: unknownLedger(counts) };
+    this.arrive({ ...ended, meanReward: null, rewards: 0, spread: 'equal', seconds: 0 }, false);
     this.pausedBecause ??= `group ${index} could not be started: ${why}; fix the cause, then resume`;
-  }
-
-  get rising(): readonly RisingTrick[] {
-    return risingTricks(this.#recentFlags, { rollouts: totalOf(this.rollouts), tricks: this.flags.tricks });
   }
 
   get inStep(): number {
@@ -235,6 +224,7 @@ class Tally implements RunTally {
   }
 
   finishStep(result: StepResult): void {
+    this.recentGroups.settle(this.#plan?.groups ?? [], result.skippedBecause === null ? null : 'skipped');
     this.#plan = null;
     this.step = result.step;
     this.policyVersion = result.step;
@@ -253,6 +243,7 @@ class Tally implements RunTally {
 
   #drop(index: number, fate: Fate): void {
     this.groups[fate] += 1;
+    this.recentGroups.settle([index], fate);
     this.#dropped.push([index, fate]);
   }
 
@@ -278,11 +269,12 @@ class Tally implements RunTally {
       ready: [...this.ready],
       groups: this.groups,
       rollouts: this.rollouts,
-      flags: this.flags,
-      recentFlags: this.#recentFlags,
+      flags: this.flagWatch.counts,
+      recentFlags: this.flagWatch.recent,
       pausedBecause: this.pausedBecause,
       recentOutcomes: this.watch.recent,
       recentRewards: this.recentRewards,
+      recentGroups: this.recentGroups.carried,
       plan: this.#plan,
       dropped: this.#dropped,
       cost: this.cost,

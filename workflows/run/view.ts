@@ -1,10 +1,11 @@
 import { setCurrentDetails, upsertMemo, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
 import { flagsText } from '../algorithms/flags.ts';
+import { durationLines, groupDurations } from '../algorithms/group-durations.ts';
 import { networkLines } from '../algorithms/network-lines.ts';
 import { risingText } from '../algorithms/rising-tricks.ts';
 import { waitText } from '../algorithms/staleness.ts';
 import { rootMessage } from '../contracts/error-message.ts';
-import { fates } from '../contracts/outcome.ts';
+import { fates, outcomes } from '../contracts/outcome.ts';
 import type { RunInput, RunStatus } from '../contracts/run.ts';
 import { searchAttributes, shownReward } from '../contracts/search-attributes.ts';
 import { shareMemo } from '../contracts/share.ts';
@@ -55,6 +56,7 @@ export function createRunView(input: RunInput, tally: RunTally): RunView {
     },
     status() {
       const { workflowId: run, firstExecutionRunId: runKey } = workflowInfo();
+      const ended = outcomes.reduce((sum, outcome) => sum + tally.rollouts[outcome], 0);
       const settled = fates.reduce((sum, fate) => sum + (fate === 'in-flight' ? 0 : tally.groups[fate]), 0);
       return {
         run,
@@ -67,15 +69,16 @@ export function createRunView(input: RunInput, tally: RunTally): RunView {
         skippedSteps: tally.skippedSteps,
         groups: { ...tally.groups, 'in-flight': tally.groupsStarted - settled },
         rollouts: tally.rollouts,
-        flags: tally.flags,
+        flags: tally.flagWatch.counts,
         ...(tally.leftOut !== null && { tasksLeftOut: tally.leftOut.tasks }),
         ...(input.settings.offlineTests && { offlineTests: input.settings.offlineTests }),
-        rising: tally.rising,
+        rising: tally.flagWatch.rising(ended),
         groupsStarted: tally.groupsStarted,
         rolloutsStarted: tally.groupsStarted * input.rolloutsPerGroup,
         inFlight: [...tally.inFlight.keys()],
         waitsFor: tally.waitsFor,
         recentRewards: tally.recentRewards,
+        durations: groupDurations(tally.recentGroups.settled),
         startedAt: tally.startedAt,
         cost: tally.cost,
         budget: { limits: tally.budget, used: usedBy(input, tally) },
@@ -99,6 +102,7 @@ function details(status: RunStatus): string {
     `- mean reward, step by step: ${rewardText(status.recentRewards)}`,
     `- groups: ${counts(status.groups)}`,
     `- rollouts: ${counts(status.rollouts)}`,
+    ...durationLines(status.durations).map((line) => `- ${line}`),
     ...(status.waitsFor.length === 0 ? [] : [`- ${waitText(status)}`]),
     ...(status.skippedSteps.length === 0 ? [] : [`- skipped steps: ${status.skippedSteps.join(', ')}`]),
     ...(flagged === null ? [] : [`- flagged: ${flagged}`]),

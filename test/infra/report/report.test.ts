@@ -4,9 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it } from 'node:test';
 import { collectReport } from '../../../infra/report/collect-report.ts';
+import { groupFates } from '../../../infra/report/group-fates.ts';
 import { renderReport } from '../../../infra/report/render-report.ts';
 import { summarise } from '../../../infra/report/summary.ts';
-import { fates, type Outcome, zeroCount } from '../../../workflows/contracts/outcome.ts';
+import { type Fate, fates, type Outcome, zeroCount } from '../../../workflows/contracts/outcome.ts';
 import { createFileStore, createRecords } from '../../helpers/store/file-store.ts';
 import { hostileText, sampleReport } from './sample-report.ts';
 
@@ -93,6 +94,30 @@ it('renders a run with one step', () => {
   const sample = sampleReport();
   const page = renderReport({ ...sample, steps: sample.steps.slice(0, 1) });
   assert.ok(!/NaN|Infinity|undefined/.test(page));
+});
+
+it('shows the fates of groups by duration and by task, and warns if slow ones are trained less', () => {
+  const report = (index: number, seconds: number) => ({
+    ...group(index, ['scored', 'scored'], [index % 2, 1]),
+    rollouts: group(index, ['scored', 'scored'], [index % 2, 1]).rollouts.map((rollout) => ({
+      ...rollout,
+      stop: 'submitted' as const,
+      failure: null,
+      stageSeconds: { placeRollout: 1_000, awaitAgent: seconds },
+    })),
+  });
+  const groups = Array.from({ length: 40 }, (_, index) => report(index, index + 1));
+  const fateOf = (slow: Fate) => new Map(groups.map(({ index }) => [index, index < 30 ? ('trained' as const) : slow]));
+  const page = (slow: Fate): string =>
+    renderReport({ ...sampleReport(), groupFates: groupFates(groups, fateOf(slow)) });
+  assert.match(
+    page('stale'),
+    /slowest quarter<\/td><td class="n">40<\/td><td class="n">10<\/td><td class="n">0 %<\/td>/,
+  );
+  assert.match(page('stale'), /Warning: steps took 0 % of the slowest quarter of 40 groups and 100 % of the others/);
+  assert.match(page('stale'), /<code>task-39<\/code><\/td><td class="n">40<\/td><td class="n">1<\/td><td>stale 1</);
+  assert.match(page('trained'), /<b>0\.75<\/b> over all scored rollouts, <b>0\.75<\/b> over those/);
+  assert.doesNotMatch(page('trained'), /Warning: steps took/);
 });
 
 it('summarises the first and the last fifth of the steps', () => {

@@ -1,5 +1,7 @@
+import { groupFates } from '../../../infra/report/group-fates.ts';
 import type { GroupFacts, ReportData, StepFacts } from '../../../infra/report/report-data.ts';
 import { summariseSweep } from '../../../workflows/algorithms/summarise-sweep.ts';
+import type { GroupReport } from '../../../workflows/contracts/group.ts';
 import { fates, outcomes, zeroCount } from '../../../workflows/contracts/outcome.ts';
 import { stages } from '../../../workflows/contracts/rollout.ts';
 import { type SweepReport, type SweepRow, sweepInput } from '../../../workflows/contracts/sweep.ts';
@@ -14,6 +16,7 @@ export function sampleReport(): ReportData {
     return state / 0x7fffffff;
   };
   const steps = Array.from({ length: 24 }, (_, index) => sampleStep(index + 1, random));
+  const ended = steps.flatMap(({ groups }) => groups);
   return {
     run: {
       id: 'demo-1',
@@ -29,6 +32,7 @@ export function sampleReport(): ReportData {
     },
     steps,
     groups: { ...zeroCount(fates), trained: 118, 'zero-variance': 26, stale: 3, infra: 1, 'in-flight': 0 },
+    groupFates: groupFates(ended.map(reportOf), new Map(ended.map(({ index, fate }) => [index, fate]))),
     rollouts: { ...zeroCount(outcomes), scored: 1171, infra: 5, stale: 8 },
     stages: stages.map((stage, index) => ({
       stage,
@@ -202,6 +206,25 @@ function sampleSweep(sweep: string, passing: number): SweepReport {
 /** A text with which an agent might try to take over the page of a report's reader. */
 export const hostileText =
   '</pre><script>alert(1)</script><img src=x onerror=alert(2)>"\'&\u202egnp.exe\u0000\u001b[31m';
+
+/** The report of a group whose rollouts took the longer the lower their rewards are. */
+const reportOf = ({ index, task, rewards }: GroupFacts): GroupReport => ({
+  group: `demo-1/group-${index}`,
+  index,
+  runKey: '0198c2d0',
+  task,
+  admittedVersion: 0,
+  rollouts: rewards.map((reward, position) => ({
+    rollout: `${index}-${position}`,
+    workflowId: `demo-1/group-${index}/rollout-${position}`,
+    outcome: 'scored',
+    reward,
+    stop: 'submitted',
+    failure: null,
+    trace: null,
+    stageSeconds: { awaitAgent: 20 - 10 * reward },
+  })),
+});
 
 function sampleStep(step: number, random: () => number): StepFacts {
   const level = 0.28 + 0.68 / (1 + Math.exp(-(step - 11) / 2.6));

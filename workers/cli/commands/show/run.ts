@@ -2,6 +2,7 @@ import { type Costs, moneyOf } from '../../../../infra/report/cost-table.ts';
 import { readPrices } from '../../../../infra/report/prices.ts';
 import { readRunRecords } from '../../../../infra/report/run-records.ts';
 import { flagsText } from '../../../../workflows/algorithms/flags.ts';
+import { durationLines } from '../../../../workflows/algorithms/group-durations.ts';
 import { networkLines } from '../../../../workflows/algorithms/network-lines.ts';
 import { risingText } from '../../../../workflows/algorithms/rising-tricks.ts';
 import { waitText } from '../../../../workflows/algorithms/staleness.ts';
@@ -56,6 +57,7 @@ function statusText(status: RunStatus): string {
     ...(status.pausedBecause === null ? [] : [`paused: ${status.pausedBecause}`]),
     `groups: ${counts(status.groups)} (${status.groupsStarted} started)`,
     `rollouts: ${counts(status.rollouts)} (${status.rolloutsStarted} started)`,
+    ...durationLines(status.durations),
     ...(status.skippedSteps.length === 0 ? [] : [`skipped steps: ${status.skippedSteps.join(', ')}`]),
     ...(flagged === null ? [] : [`flagged: ${flagged}`]),
     ...networkLines(status),

@@ -3,6 +3,7 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { defaultPayloadConverter } from '@temporalio/common';
 import type { WarmUpProgress } from '../../../../activities/interfaces/trainer.ts';
 import { findStep, type StepRecord } from '../../../../infra/report/run-records.ts';
+import { slowQuarterWarning } from '../../../../workflows/algorithms/group-durations.ts';
 import { risingText } from '../../../../workflows/algorithms/rising-tricks.ts';
 import { runStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import type { RunStatus } from '../../../../workflows/contracts/run.ts';
@@ -65,9 +66,14 @@ export async function followRun(
     if (status === null) continue;
     const preparing = status.phase === 'preparing' ? await warmUpProgress(handle).catch(() => null) : null;
     live(progressText(status, preparing));
-    for (const rising of status.rising) {
-      if (!warned.has(rising.trick)) note(`warning: ${risingText(rising)}`);
-      warned.add(rising.trick);
+    const bias = slowQuarterWarning(status.durations);
+    const warnings = [
+      ...status.rising.map((rising) => [rising.trick, risingText(rising)] as const),
+      ...(bias === null ? [] : [['slow quarter', bias] as const]),
+    ];
+    for (const [kind, text] of warnings) {
+      if (!warned.has(kind)) note(`warning: ${text}`);
+      warned.add(kind);
     }
     if (status.pausedBecause !== null && status.pausedBecause !== reason) onPause(status.pausedBecause);
     reason = status.pausedBecause;

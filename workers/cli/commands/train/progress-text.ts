@@ -18,11 +18,16 @@ export function stepText(
   return [
     `step ${String(result.step).padStart(String(steps).length)}/${steps}`,
     `reward ${result.meanReward === null ? '  – ' : result.meanReward.toFixed(2)} ${bar(result.meanReward ?? 0)}`,
+    ...(scoredDiffers(result) ? [`${result.scoredReward?.toFixed(2)} over all scored rollouts`] : []),
     `groups: ${groups.join(', ')}`,
     `staleness ${result.staleness}`,
     `${tookSeconds.toFixed(1)} s`,
   ].join('  ');
 }
+
+/** Whether the mean reward looks different with the rollouts of groups that were not trained. */
+const scoredDiffers = ({ meanReward, scoredReward }: StepRecord['result']): boolean =>
+  scoredReward !== null && scoredReward.toFixed(2) !== meanReward?.toFixed(2);
 
 /** Describes the step in progress: the live line below the finished steps. */
 export function progressText(status: RunStatus, warmUp: WarmUpProgress | null): string {
