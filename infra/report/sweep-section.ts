@@ -43,10 +43,11 @@ function row(report: SweepReport, prices: Prices | null): Markup {
 function comparison(before: SweepReport, after: SweepReport): Markup | null {
   const compared = compareSweeps(before.taskScores, after.taskScores);
   if (compared === null) return null;
-  const { tasks: common, difference, low, high, pValue, flipped } = compared;
+  const { tasks: common, passRate, flipped, flippedByChance } = compared;
+  const { difference, low, high, pValue } = passRate;
   const better = flipped.filter((task) => task.after > task.before).length;
   return html`<p class="key">From <code>${before.sweep}</code> to <code>${after.sweep}</code>, over ${common} common tasks: ${signed(difference)}
-    (95 %: ${signed(low)} to ${signed(high)}), p ${pValue < 0.0001 ? '< 0.0001' : `= ${pValue.toFixed(4)}`} by a sign-flip test; ${better} tasks improved, ${flipped.length - better} worsened.</p>`;
+    (95 %: ${signed(low)} to ${signed(high)}), p ${pValue < 0.0001 ? '< 0.0001' : `= ${pValue.toFixed(4)}`} by a permutation test; ${better} tasks improved, ${flipped.length - better} worsened; ${flippedByChance.toFixed(1)} of either expected by chance.</p>`;
 }
 
 function tasks(scores: readonly TaskScore[]): Markup {

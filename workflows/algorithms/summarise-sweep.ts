@@ -134,13 +134,15 @@ function passTable(tried: readonly Tried[], attempts: number): PassAtK[] {
 }
 
 function scoreOf({ address, last, counted, passed }: Tried, rewardOf: (row: SweepRow) => number): TaskScore {
+  const rewards = counted.map(rewardOf);
   return {
     // An attempt whose task could not be looked up has only its address.
     task: last.find(({ taskId }) => taskId !== address)?.taskId ?? address,
     address,
     counted: counted.length,
     passed,
-    meanReward: meanOrNull(counted.map(rewardOf)),
+    rewards,
+    meanReward: meanOrNull(rewards),
     leftOut: last.length - counted.length,
     turns: sum(last, ({ turns }) => turns),
     sampledTokens: sum(last, ({ sampledTokens }) => sampledTokens),

@@ -198,6 +198,8 @@ export interface TaskScore {
   readonly address: string;
   readonly counted: number;
   readonly passed: number;
+  /** The rewards of the counted attempts, as they count. */
+  readonly rewards: readonly number[];
   readonly meanReward: number | null;
   readonly leftOut: number;
   readonly turns: number;
@@ -228,23 +230,6 @@ export interface SweepReport {
   readonly quarantined: readonly string[];
   /** The chosen tasks that need a network which they do not get, and were not attempted. */
   readonly lacking: readonly TaskLeftOut[];
-}
-
-/** Two sweeps compared over the tasks that both counted; see algorithms/compare-sweeps.ts. */
-export interface SweepComparison {
-  readonly tasks: number;
-  readonly onlyBefore: number;
-  readonly onlyAfter: number;
-  /** The mean pass rate over the tasks. */
-  readonly before: number;
-  readonly after: number;
-  readonly difference: number;
-  readonly low: number;
-  readonly high: number;
-  readonly pValue: number;
-  readonly method: 'exact' | 'random';
-  /** Tasks that passed in one sweep and failed in the other, the worst loss first. */
-  readonly flipped: readonly { readonly task: string; readonly before: number; readonly after: number }[];
 }
 
 /** The state of a sweep: the answer of the query `status`. */

@@ -39,7 +39,7 @@ describe('temper eval', () => {
     assert.equal(code, 0, stderr);
     assert.match(stdout, /^scored +8 +32 +16 +8\.0 s +local /m);
     assert.match(stdout, /^before: 4 tasks of generated:test\/1, 2 attempts each, mini, policy version 0$/m);
-    assert.match(stdout, /^pass@1 +0\.500 {2}\(95 %: 0\.000 to 1\.000, 4 tasks\)$/m);
+    assert.match(stdout, /^pass@1 +0\.500 {2}\(95 %: 0\.068 to 0\.932, 4 tasks\)$/m);
     assert.match(stdout, /^pass@2 +0\.500 over 4 tasks$/m);
     assert.match(stdout, /^counted +8 of 8 attempts$/m);
     assert.match(stdout, /^generated:test\/1#1 +2 of 2 +1\.00 +0 +2 +4 /m);
@@ -103,19 +103,28 @@ describe('temper eval', () => {
     assert.match(stdout, /^before → after, on the 4 tasks that both counted$/m);
     assert.match(stdout, /^evaluated +policy version 0 → policy version 0$/m);
     assert.match(stdout, /^pass rate +0\.500 → 0\.750$/m);
-    assert.match(stdout, /^p +1\.0000 {2}\(sign-flip test over the tasks, exact\)$/m);
-    assert.match(stdout, /^flipped +2 better, 1 worse$/m);
+    assert.match(stdout, /^p +0\.5556 {2}\(permutation test within the tasks, exact\)$/m);
+    assert.match(stdout, /^flipped +2 better, 1 worse; 2\.3 expected by chance$/m);
     assert.match(stdout, /^generated:test\/1#0 +1\.00 +0\.00 +worse$/m);
-    const compared = JSON.parse((await temper.run('eval', 'compare', 'before', 'after', '--json')).stdout);
-    assert.deepEqual([compared.sweeps, compared.difference], [['before', 'after'], 0.25]);
-    const first = { run: null, policyVersion: 0, upstream: null };
-    assert.deepEqual(
-      [compared.evaluated, compared.passAt],
-      [
-        [first, first],
-        [1, 1],
-      ],
+    const { before, comparisons } = JSON.parse(
+      (await temper.run('eval', 'compare', 'before', 'after', '--json')).stdout,
     );
+    const [compared] = comparisons;
+    const first = { run: null, policyVersion: 0, upstream: null };
+    assert.deepEqual([before.sweep, before.evaluated, before.passAt], ['before', first, 1]);
+    assert.deepEqual([compared.after.sweep, compared.after.evaluated, comparisons.length], ['after', first, 1]);
+    assert.deepEqual([compared.passRate.difference, compared.passRate.adjustedPValue.toFixed(4)], [0.25, '0.5556']);
+  });
+
+  it('compares several sweeps with a first one, and adjusts p for their number', async () => {
+    const { code, stdout, stderr } = await temper.run('eval', 'compare', 'before', 'after', 'frugal');
+    assert.equal(code, 0, stderr);
+    assert.match(stdout, /^before \(policy version 0\) → 2 sweeps, each on the tasks that both counted$/m);
+    assert.match(stdout, /^after +policy version 0 +4 +0\.500 → 0\.750 /m);
+    assert.match(stdout, /^frugal +policy version 0 /m);
+    assert.match(stdout, /adjusted for 2 comparisons \(Holm\)$/m);
+    const { code: failed, stderr: said } = await temper.run('eval', 'compare', 'before', 'after', 'nothing');
+    assert.deepEqual([failed, /no workflow with the id "nothing"/.test(said)], [1, true], said);
   });
 
   it('counts and lists the rollouts that are flagged as suspected tricks', async () => {
@@ -177,8 +186,9 @@ describe('temper eval', () => {
     const compared = await temper.run('eval', 'compare', 'before', 'others');
     assert.match(compared.stdout, /^agent +mini → mini \{"toolTimeoutSec":5\}$/m);
     assert.match(compared.stdout, /^evaluated +policy version 0 → upstream others \(large\)$/m);
-    const { evaluated } = JSON.parse((await temper.run('eval', 'compare', 'before', 'others', '--json')).stdout);
-    assert.deepEqual([evaluated[1].policyVersion, evaluated[1].upstream.model], [null, 'large']);
+    const { comparisons } = JSON.parse((await temper.run('eval', 'compare', 'before', 'others', '--json')).stdout);
+    const { evaluated } = comparisons[0].after;
+    assert.deepEqual([evaluated.policyVersion, evaluated.upstream.model], [null, 'large']);
     const unknown = await temper.run('eval', '--tasks', 'generated:test/1', '--upstream', 'unknown');
     assert.deepEqual([unknown.code, /UnknownUpstream|expected one that upstreams/.test(unknown.stderr)], [1, true]);
     const wrong = await temper.run('eval', '--tasks', 'generated:test/1', '--upstream', 'a b');

@@ -15,11 +15,11 @@ export function evalCommand(): Command {
     .action(showSweepOf);
   const compare = stackCommand(
     'compare',
-    'Compares two sweeps on the tasks that both counted: the difference, a paired test, and the tasks whose pass rate changed.',
+    'Compares sweeps with a first one on the tasks that both counted: the difference, a paired test, and the tasks whose pass rate changed. With several sweeps, p-values are adjusted for their number.',
     'temper eval compare before after',
   )
     .argument('<before>', 'workflow id of the first sweep')
-    .argument('<after>', 'workflow id of the second sweep')
+    .argument('<after...>', 'workflow ids of the sweeps to compare with it')
     .option('--json', 'print one JSON object to stdout')
     .action(compareSweepsOf);
   const command = stackCommand(

@@ -1,12 +1,14 @@
 import { compareSweeps } from '../../../../workflows/algorithms/compare-sweeps.ts';
+import { holm } from '../../../../workflows/algorithms/holm.ts';
 import type { SweepReport } from '../../../../workflows/contracts/sweep.ts';
+import type { SweepComparison } from '../../../../workflows/contracts/sweep-comparison.ts';
 import { findWorkflow } from '../../follow/find-workflow.ts';
 import { readSweepReport } from '../../follow/workflow-report.ts';
 import type { JsonOption } from '../../stack/command.ts';
 import { onStack } from '../../stack/on-stack.ts';
 import { note, print, printJson } from '../../text/output.ts';
 import { showSweep } from '../show/sweep.ts';
-import { comparisonText } from './sweep-text.ts';
+import { type ComparedSweep, comparisonText } from './comparison-text.ts';
 
 export const showSweepOf = (id: string, options: JsonOption): Promise<void> =>
   onStack(options, async (stack) => {
@@ -17,29 +19,55 @@ export const showSweepOf = (id: string, options: JsonOption): Promise<void> =>
     await showSweep(stack, found, options.json === true);
   });
 
-export const compareSweepsOf = (beforeId: string, afterId: string, options: JsonOption): Promise<void> =>
+export const compareSweepsOf = (beforeId: string, afterIds: readonly string[], options: JsonOption): Promise<void> =>
   onStack(options, async (stack) => {
-    const [before, after] = [await readSweepReport(stack, beforeId), await readSweepReport(stack, afterId)];
-    const compared = compareSweeps(before.taskScores, after.taskScores);
-    if (compared === null) {
-      throw new Error(
-        `the sweeps have no counted task in common: ${beforeId} evaluated ${before.input.tasks}, ${afterId} evaluated ${after.input.tasks}`,
-      );
+    const before = await readSweepReport(stack, beforeId);
+    const found: { readonly after: SweepReport; readonly compared: SweepComparison }[] = [];
+    for (const afterId of afterIds) {
+      const after = await readSweepReport(stack, afterId);
+      found.push({ after, compared: comparedWith(before, after) });
     }
-    if (before.input.passAt !== after.input.passAt) {
-      note(
-        `the sweeps count different rewards as a pass: ${before.input.passAt} and above in the first, ${after.input.passAt} and above in the second`,
-      );
-    }
-    if (!options.json) return print(comparisonText(before, after, compared));
+    const adjusted = {
+      passRate: holm(found.map(({ compared }) => compared.passRate.pValue)),
+      reward: holm(found.map(({ compared }) => compared.reward.pValue)),
+    };
+    const sweeps: readonly ComparedSweep[] = found.map(({ after, compared }, index) => {
+      const withAdjusted = (of: 'passRate' | 'reward') => ({
+        ...compared[of],
+        adjustedPValue: adjusted[of][index] ?? 1,
+      });
+      return { after, compared: { ...compared, passRate: withAdjusted('passRate'), reward: withAdjusted('reward') } };
+    });
+    if (!options.json) return print(comparisonText(before, sweeps));
     printJson({
-      sweeps: [beforeId, afterId],
-      evaluated: [evaluatedOf(before), evaluatedOf(after)],
-      agents: [agentOf(before), agentOf(after)],
-      passAt: [before.input.passAt, after.input.passAt],
-      ...compared,
+      before: describe(before),
+      comparisons: sweeps.map(({ after, compared }) => ({ after: describe(after), ...compared })),
     });
   });
+
+function comparedWith(before: SweepReport, after: SweepReport): SweepComparison {
+  const compared = compareSweeps(before.taskScores, after.taskScores);
+  if (compared === null) {
+    throw new Error(
+      `the sweeps have no counted task in common: ${before.sweep} evaluated ${before.input.tasks}, ${after.sweep} evaluated ${after.input.tasks}`,
+    );
+  }
+  if (before.input.passAt !== after.input.passAt) {
+    note(
+      `the sweeps count different rewards as a pass: ${before.input.passAt} and above in ${before.sweep}, ${after.input.passAt} and above in ${after.sweep}`,
+    );
+  }
+  return compared;
+}
+
+/** Describes a sweep that is compared: its subject, its agent, and how its results came about. */
+const describe = (report: SweepReport) => ({
+  sweep: report.sweep,
+  evaluated: evaluatedOf(report),
+  ...agentOf(report),
+  passAt: report.input.passAt,
+  endedEarly: report.result.endedEarly,
+});
 
 /** The subject of a sweep: a policy version of a run, an upstream model, or neither if its agent calls no model. */
 const evaluatedOf = ({ run, result: { policyVersion, upstream } }: SweepReport) => ({

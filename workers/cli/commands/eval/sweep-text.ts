@@ -1,11 +1,5 @@
 import { flagsText } from '../../../../workflows/algorithms/flags.ts';
-import type {
-  Estimate,
-  FlaggedRollout,
-  SweepComparison,
-  SweepReport,
-  TaskScore,
-} from '../../../../workflows/contracts/sweep.ts';
+import type { Estimate, FlaggedRollout, SweepReport, TaskScore } from '../../../../workflows/contracts/sweep.ts';
 import { counted, mostRows, seconds, table } from '../../text/output.ts';
 
 /** Formats the report of a sweep. */
@@ -36,11 +30,10 @@ export function sweepText(report: SweepReport): string {
       `${seconds(cost.wallSeconds)}; ${counted(cost.rollouts, 'rollout')} ${seconds(cost.rolloutSeconds)}, in sandboxes ${seconds(cost.sandboxSeconds)}`,
     ],
   ];
-  const width = Math.max(...facts.map(([name = '']) => name.length));
   return [
     `${sweep}: ${counted(result.tasks, 'task')} of ${input.tasks}, ${counted(result.attempts, 'attempt')} each, ${agentText(report)}${by}`,
     ...(endedEarly === null ? [] : [`ended early: ${endedEarly}`]),
-    facts.map(([name = '', text = '']) => `${name.padEnd(width)}  ${text}`).join('\n'),
+    factLines(facts),
     taskTable(taskScores),
     ...(flagged.length === 0 ? [] : [`flagged as suspected tricks; review them:\n${flaggedTable(flagged)}`]),
     ...(leftOut.length === 0 ? [] : [`left out of all rates:\n${leftOutTable(leftOut)}`]),
@@ -49,6 +42,12 @@ export function sweepText(report: SweepReport): string {
       : [`quarantined and not attempted:\n${quarantined.slice(0, mostRows).join('\n')}`]),
     ...(lacking.length === 0 ? [] : [`lack a network and were not attempted:\n${lackingLines(lacking)}`]),
   ].join('\n\n');
+}
+
+/** Formats pairs of a name and a text, one a line. */
+export function factLines(facts: readonly (readonly string[])[]): string {
+  const width = Math.max(...facts.map(([name = '']) => name.length));
+  return facts.map(([name = '', text = '']) => `${name.padEnd(width)}  ${text}`).join('\n');
 }
 
 function taskTable(scores: readonly TaskScore[]): string {
@@ -94,41 +93,17 @@ const lackingLines = (lacking: SweepReport['lacking']): string =>
     .join('\n');
 
 /** Names the agent of a sweep, with its options, and says if its tests had no network. */
-function agentText({ input }: Pick<SweepReport, 'input'>): string {
+export function agentText({ input }: Pick<SweepReport, 'input'>): string {
   const { agent, agentOptions = {}, offlineTests } = input.settings;
   const named = Object.keys(agentOptions).length === 0 ? agent : `${agent} ${JSON.stringify(agentOptions)}`;
   return offlineTests ? `${named} (tests without a network)` : named;
 }
 
 /** Names what a sweep evaluated; null if its agent calls no model. */
-function evaluatedText({ run, result }: Pick<SweepReport, 'run' | 'result'>): string | null {
+export function evaluatedText({ run, result }: Pick<SweepReport, 'run' | 'result'>): string | null {
   const { policyVersion, upstream } = result;
   if (upstream !== undefined) return `upstream ${upstream.name} (${upstream.model})`;
   return policyVersion === null ? null : `policy version ${policyVersion}${run === null ? '' : ` of ${run}`}`;
-}
-
-/** Formats the comparison of two sweeps. */
-export function comparisonText(before: SweepReport, after: SweepReport, compared: SweepComparison): string {
-  const { tasks, onlyBefore, onlyAfter, difference, low, high, pValue, method, flipped } = compared;
-  const better = flipped.filter((task) => task.after > task.before);
-  const lines = [
-    `${before.sweep} → ${after.sweep}, on the ${counted(tasks, 'task')} that both counted${onlyBefore + onlyAfter === 0 ? '' : ` (${onlyBefore} only in the first, ${onlyAfter} only in the second)`}`,
-    `evaluated   ${evaluatedText(before) ?? 'no model'} → ${evaluatedText(after) ?? 'no model'}`,
-    `agent       ${agentText(before)} → ${agentText(after)}`,
-    `pass rate   ${compared.before.toFixed(3)} → ${compared.after.toFixed(3)}`,
-    `difference  ${signed(difference)}  (95 %: ${signed(low)} to ${signed(high)})`,
-    `p           ${pValue < 0.0001 ? '< 0.0001' : pValue.toFixed(4)}  (sign-flip test over the tasks, ${method === 'exact' ? 'exact' : 'random flips'})`,
-    `flipped     ${better.length} better, ${flipped.length - better.length} worse`,
-  ];
-  const rows = flipped.map((task) => [
-    task.task,
-    task.before.toFixed(2),
-    task.after.toFixed(2),
-    task.after > task.before ? 'better' : 'worse',
-  ]);
-  return rows.length === 0
-    ? lines.join('\n')
-    : `${lines.join('\n')}\n\n${table(['task', 'before', 'after', ''], rows)}`;
 }
 
 function estimateText(estimate: Estimate | null): string {
@@ -137,5 +112,4 @@ function estimateText(estimate: Estimate | null): string {
   return `${mean.toFixed(3)}  (95 %: ${low.toFixed(3)} to ${high.toFixed(3)}, ${counted(tasks, 'task')})`;
 }
 
-const signed = (value: number): string => `${value < 0 ? '−' : '+'}${Math.abs(value).toFixed(3)}`;
 const count = (value: number): string => value.toLocaleString('en');
