@@ -26,17 +26,17 @@ export function sweepSection(sweeps: readonly SweepReport[], prices: Prices | nu
 
 function row(report: SweepReport, prices: Prices | null): Markup {
   const { sweep, input, result } = report;
-  const { passAt1, passAtK, policyVersion, upstream, counted, leftOut, cost, endedEarly, flags } = result;
+  const { passAt1, passAtK, policyVersion, upstream, counted, unscored, leftOut, cost, endedEarly, flags } = result;
   const flagged = flagsText(flags);
   const costs = costsOfLedger(cost.ledger, { ...report, ...result }, prices);
   const money = costs && moneyText(costs);
   const left = Object.entries(leftOut).flatMap(([why, count]) => (count === 0 ? [] : [`${why} ${count}`]));
-  return html`<tr><td><code>${sweep}</code><br><small>${result.tasks} tasks of ${input.tasks}, ${result.attempts} attempts, ${input.settings.agent}${upstream === undefined ? null : `, upstream ${upstream.name}`}${endedEarly === null ? null : `; ended early: ${endedEarly}`}</small></td>
+  return html`<tr><td><code>${sweep}</code><br><small>${result.tasks} tasks of ${input.tasks}, ${result.attempts} attempts, ${input.settings.agent}${upstream === undefined ? null : `, upstream ${upstream.name}`}</small></td>
     <td class="n">${upstream?.model ?? policyVersion ?? '–'}</td>
-    <td>${passAt1 === null ? '–' : html`<b>${passAt1.mean.toFixed(3)}</b> <small>${passAt1.low.toFixed(3)} to ${passAt1.high.toFixed(3)}, ${passAt1.tasks} tasks</small>`}</td>
+    <td>${passAt1 === null ? '–' : html`<b>${passAt1.mean.toFixed(3)}</b> <small>${passAt1.low.toFixed(3)} to ${passAt1.high.toFixed(3)}, ${passAt1.tasks} tasks</small>`}${endedEarly === null ? null : html`<br><small>ended early: ${endedEarly}; only the attempts that had ended count, which are the fast ones</small>`}</td>
     <td>${passAt1 === null ? null : intervalMark(passAt1)}</td>
-    <td>${passAtK.filter(({ k }) => k > 1).map(({ k, mean }) => html`<small>@${k}</small> ${mean.toFixed(3)} `)}</td>
-    <td>${counted} of ${result.tasks * result.attempts}${left.length === 0 ? null : html`<br><small>left out: ${left.join(', ')}</small>`}${flagged === null ? null : html`<br><small>flagged: ${flagged}</small>`}</td>
+    <td>${passAtK.filter(({ k }) => k > 1).map(({ k, mean, low, high }) => html`<small>@${k}</small> ${mean.toFixed(3)} <small>${low.toFixed(3)} to ${high.toFixed(3)}</small> `)}</td>
+    <td>${counted} of ${result.tasks * result.attempts}${left.length === 0 ? null : html`<br><small>left out: ${left.join(', ')}</small>`}${unscored === 0 ? null : html`<br><small>unscored ends, as failures: ${unscored}</small>`}${flagged === null ? null : html`<br><small>flagged: ${flagged}</small>`}</td>
     <td class="n">${short(cost.sampledTokens)}${money === null ? null : html`<br><small>${money}</small>`}</td></tr>`;
 }
 

@@ -47,10 +47,13 @@ describe('an evaluation sweep', () => {
     const { tasks, attempts, counted, outcomes, passAt1, passAtK, meanReward, policyVersion } = result;
     assert.deepEqual([tasks, attempts, counted, outcomes.scored], [4, 2, 8, 8]);
     assert.deepEqual([meanReward, passAt1?.mean, passAt1?.tasks, policyVersion], [0.375, 0.375, 4, 0]);
-    assert.deepEqual(passAtK, [
-      { k: 1, mean: 0.375, tasks: 4 },
-      { k: 2, mean: 0.5, tasks: 4 },
-    ]);
+    assert.deepEqual(
+      passAtK.map(({ k, mean, tasks: over }) => [k, mean, over]),
+      [
+        [1, 0.375, 4],
+        [2, 0.5, 4],
+      ],
+    );
     const { taskScores } = await reportOf(result);
     assert.deepEqual(
       taskScores.map(({ task, counted: of, passed }) => [task, of, passed]),

@@ -42,8 +42,8 @@ interface Tried {
 
 /**
  * Summarises a sweep. The last rollout of each attempt decides: it is counted if it was scored and sampled only by the pinned
- * version or model, unless the sweep leaves it out for a flag. Attempts that are not counted are in no denominator, and are listed with
- * the reason.
+ * version or model, unless the sweep leaves it out for a flag. An end that `unscored` names is counted with a reward of 0. Attempts
+ * that are not counted are in no denominator, and are listed with the reason.
  */
 export function summariseSweep(options: SweepToSummarise): SweepReport {
   const { sweep, sweepKey, input, run, pool, startedAt, pin, endedEarly, tasks, rows, quarantined, lacking } = options;
@@ -67,13 +67,14 @@ export function summariseSweep(options: SweepToSummarise): SweepReport {
     meanReward: meanOrNull(counted.map(rewardOf)),
     attempts: input.attempts,
     counted: counted.length,
+    unscored: counted.filter(isUnscored).length,
     leftOut: countBy(leftOutKinds, leftOut, ({ why }) => why),
     retried: rows.length - last.length,
     ...pin,
     endedEarly,
     passAt1: clusteredMean(tried.map((task) => task.counted.map((row) => (passes(row) ? 1 : 0)))),
     reward: clusteredMean(tried.map((task) => task.counted.map(rewardOf))),
-    passAtK: passTable(tried, input.attempts),
+    passAtK: passTable(tried),
     cost: costOf(rows, (options.endedAt - startedAt) / 1000),
     flags: { ...countFlags(last.map(({ flags }) => flags)), ...countActions(last, onFlag) },
     tasksLeftOut: { quarantined: quarantined.length, network: lacking.length },
@@ -99,10 +100,13 @@ export function summariseSweep(options: SweepToSummarise): SweepReport {
 
 /** Returns why a rollout is not counted, or null if it is. */
 export function whyLeftOut(row: SweepRow, pin: Pin, onFlag?: OnFlag): LeftOut | null {
-  if (row.outcome !== 'scored') return row.outcome;
+  if (row.outcome !== 'scored' && !isUnscored(row)) return row.outcome;
   if (isOutsidePin(row, pin)) return 'other-version';
   return actionOn(row, onFlag)?.action === 'exclude' ? 'flagged' : null;
 }
+
+/** Whether the agent ended in a way that `unscored` names. In an evaluation its limits are part of the task, so it has failed. */
+const isUnscored = ({ failure }: SweepRow): boolean => failure?.type === 'Excluded';
 
 function isOutsidePin({ versions, model }: SweepRow, { policyVersion, upstream }: Pin): boolean {
   if (model !== undefined && upstream !== undefined) return model !== upstream.model;
@@ -120,16 +124,21 @@ function lastRows(rows: readonly SweepRow[]): SweepRow[] {
   return [...last.values()].sort((a, b) => a.task - b.task || a.attempt - b.attempt);
 }
 
-/** Computes pass@k for k = 1, 2, 4, … and the number of attempts, each over the tasks with at least k counted attempts. */
-function passTable(tried: readonly Tried[], attempts: number): PassAtK[] {
-  const ks = new Set([attempts]);
-  for (let k = 1; k < attempts; k *= 2) ks.add(k);
+/**
+ * Computes pass@k for k = 1, 2, 4, … and the least number of counted attempts at a task, so that all are over the same tasks: the hard
+ * ones may have lost most attempts, and without them each larger k would look better.
+ */
+function passTable(tried: readonly Tried[]): PassAtK[] {
+  const tasks = tried.filter(({ counted }) => counted.length > 0);
+  if (tasks.length === 0) return [];
+  const most = tasks.reduce((least, { counted }) => Math.min(least, counted.length), Number.POSITIVE_INFINITY);
+  const ks = new Set([most]);
+  for (let k = 1; k < most; k *= 2) ks.add(k);
   return [...ks]
     .sort((a, b) => a - b)
     .flatMap((k) => {
-      const values = tried.flatMap(({ counted, passed }) => passAtK(counted.length, passed, k) ?? []);
-      const mean = meanOrNull(values);
-      return mean === null ? [] : [{ k, mean, tasks: values.length }];
+      const estimate = clusteredMean(tasks.map(({ counted, passed }) => [passAtK(counted.length, passed, k) ?? 0]));
+      return estimate === null ? [] : [{ k, ...estimate }];
     });
 }
 

@@ -120,7 +120,8 @@ export const rolloutSettings = z.strictObject({
     .max(2)
     .default([])
     .describe(
-      'Ends of the agent that are not scored: such a rollout is `cancelled` with the failure `Excluded`, and counted.',
+      'Ends of the agent that are not scored: such a rollout is `cancelled` with the failure `Excluded`, and counted. In a ' +
+        'sweep it counts as a failure.',
     ),
 });
 

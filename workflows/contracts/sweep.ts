@@ -38,7 +38,10 @@ export const sweepInput = z
     onFlag: onFlag.optional(),
     settings: rolloutSettings
       .prefault({})
-      .describe('How each rollout is done: the fields of a rollout from `agent` to `unscored`.'),
+      .describe(
+        'How each rollout is done: the fields of a rollout from `agent` to `unscored`. An end of the agent that `unscored` ' +
+          'names counts as a failure.',
+      ),
     policy: text('the workflow id of a run')
       .optional()
       .describe('The workflow id of the run whose policy is evaluated. Default: the run that is open or ended last.'),
@@ -129,11 +132,9 @@ export interface Estimate {
   readonly tasks: number;
 }
 
-export interface PassAtK {
+/** The probability that at least one of k attempts passes. Each k of a sweep is over the same tasks. */
+export interface PassAtK extends Estimate {
   readonly k: number;
-  readonly mean: number;
-  /** The number of tasks with at least k counted attempts, over which `mean` is taken. */
-  readonly tasks: number;
 }
 
 /** The cost of a sweep, including rollouts that are not counted and retries. */
@@ -170,6 +171,8 @@ export interface SweepResult {
   readonly meanReward: number | null;
   readonly attempts: number;
   readonly counted: number;
+  /** The counted attempts whose agent ended in a way that `unscored` names, each with a reward of 0. */
+  readonly unscored: number;
   readonly leftOut: Count<LeftOut>;
   /** The number of rollouts that ended as `infra` and were retried. */
   readonly retried: number;

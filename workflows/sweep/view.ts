@@ -106,9 +106,12 @@ function details(status: SweepStatus): string {
   ].join('\n');
 }
 
-function found({ passAt1, passAtK }: SweepResult): string {
+function found({ passAt1, passAtK, endedEarly }: SweepResult): string {
   if (passAt1 === null) return '- pass@1: nothing was counted';
-  const { mean, low, high, tasks } = passAt1;
-  const more = passAtK.filter(({ k }) => k > 1).map(({ k, mean: value }) => `pass@${k} ${value.toFixed(3)}`);
-  return `- pass@1 ${mean.toFixed(3)} (95 %: ${low.toFixed(3)} to ${high.toFixed(3)}, ${tasks} tasks)${more.map((text) => `; ${text}`).join('')}`;
+  const rates = passAtK.map(
+    ({ k, mean, low, high }) => `pass@${k} ${mean.toFixed(3)} (95 %: ${low.toFixed(3)} to ${high.toFixed(3)})`,
+  );
+  const early =
+    endedEarly === null ? '' : ', of the attempts that had ended when the sweep did, which are the fast ones';
+  return `- ${rates.join('; ')} over ${passAt1.tasks} tasks${early}`;
 }

@@ -85,9 +85,17 @@ it('shows and compares the evaluations of a run with their intervals and omissio
   const page = renderReport(sampleReport());
   assert.match(page, /<b>0\.500<\/b> <small>0\.068 to 0\.932, 4 tasks<\/small>/);
   assert.match(page, /7 of 8<br><small>left out: infra 1<\/small>/);
+  assert.ok(!/ended early/.test(page));
   assert.match(page, /From <code>before<\/code> to <code>after<\/code>, over 4 common tasks: \+0\.500/);
   assert.match(page, /2 tasks improved, 0 worsened; 1\.3 of either expected by chance/);
   assert.ok(!/NaN|Infinity|undefined/.test(page));
+  const sample = sampleReport();
+  const sweeps = sample.sweeps.map((sweep) => ({ ...sweep, result: { ...sweep.result, endedEarly: 'cancelled' } }));
+  const cutShort = renderReport({ ...sample, sweeps });
+  assert.match(
+    cutShort,
+    /4 tasks<\/small><br><small>ended early: cancelled; attempts that had ended count, so fast ones/,
+  );
 });
 
 it('renders a run with one step', () => {

@@ -95,7 +95,14 @@ function flippedText({ flipped, flippedByChance }: Pick<SweepComparison, 'flippe
 
 const endedEarly = (reports: readonly SweepReport[]): readonly string[][] =>
   reports.flatMap(({ sweep, result }) =>
-    result.endedEarly === null ? [] : [['ended early', `${sweep}: ${result.endedEarly}; the fast attempts count more`]],
+    result.endedEarly === null
+      ? []
+      : [
+          [
+            'ended early',
+            `${sweep}: ${result.endedEarly}; only the attempts that had ended count, which are the fast ones`,
+          ],
+        ],
   );
 
 const changeOf = ({ before, after }: ComparedMean): string => `${before.toFixed(3)} → ${after.toFixed(3)}`;

@@ -15,12 +15,22 @@ export function sweepText(report: SweepReport): string {
   const flags = flagsText(result.flags);
   const planned = result.tasks * result.attempts;
   const facts = [
-    ['pass@1', estimateText(passAt1)],
-    ...passAtK
-      .filter(({ k }) => k > 1)
-      .map(({ k, mean, tasks }) => [`pass@${k}`, `${mean.toFixed(3)} over ${counted(tasks, 'task')}`]),
-    ['mean reward', estimateText(reward)],
+    ...(passAt1 === null ? [['pass@1', 'no attempt was counted']] : []),
+    ...passAtK.map((estimate) => [`pass@${estimate.k}`, estimateText(estimate, result)]),
+    ...missingText(result),
+    ...(reward === null ? [] : [['mean reward', estimateText(reward, result)]]),
+    ...(endedEarly === null
+      ? []
+      : [['ended early', `${endedEarly}; only the attempts that had ended count, which are the fast ones`]]),
     ['counted', `${result.counted} of ${planned} attempts${left.length === 0 ? '' : `; left out: ${left.join(', ')}`}`],
+    ...(result.unscored === 0
+      ? []
+      : [
+          [
+            'unscored',
+            `${counted(result.unscored, 'attempt')} that ended in a way that the settings do not score: failures`,
+          ],
+        ]),
     ...(result.retried === 0 ? [] : [['retried', `${counted(result.retried, 'rollout')} lost to infrastructure`]]),
     ...(tasksLeft.length === 0 ? [] : [['not attempted', tasksLeft.join(', ')]]),
     ...(flags === null ? [] : [['flagged', flags]]),
@@ -32,7 +42,6 @@ export function sweepText(report: SweepReport): string {
   ];
   return [
     `${sweep}: ${counted(result.tasks, 'task')} of ${input.tasks}, ${counted(result.attempts, 'attempt')} each, ${agentText(report)}${by}`,
-    ...(endedEarly === null ? [] : [`ended early: ${endedEarly}`]),
     factLines(facts),
     taskTable(taskScores),
     ...(flagged.length === 0 ? [] : [`flagged as suspected tricks; review them:\n${flaggedTable(flagged)}`]),
@@ -106,10 +115,18 @@ export function evaluatedText({ run, result }: Pick<SweepReport, 'run' | 'result
   return policyVersion === null ? null : `policy version ${policyVersion}${run === null ? '' : ` of ${run}`}`;
 }
 
-function estimateText(estimate: Estimate | null): string {
-  if (estimate === null) return 'no attempt was counted';
+/** Says that the largest pass@k is unknown, because a task has too few counted attempts. */
+function missingText({ attempts, passAtK }: SweepReport['result']): readonly string[][] {
+  const most = passAtK.at(-1)?.k ?? attempts;
+  return most === attempts
+    ? []
+    : [[`pass@${attempts}`, `unknown: a task has only ${counted(most, 'counted attempt')}`]];
+}
+
+function estimateText(estimate: Estimate, { endedEarly }: SweepReport['result']): string {
   const { mean, low, high, tasks } = estimate;
-  return `${mean.toFixed(3)}  (95 %: ${low.toFixed(3)} to ${high.toFixed(3)}, ${counted(tasks, 'task')})`;
+  const early = endedEarly === null ? '' : '; ended early';
+  return `${mean.toFixed(3)}  (95 %: ${low.toFixed(3)} to ${high.toFixed(3)}, ${counted(tasks, 'task')}${early})`;
 }
 
 const count = (value: number): string => value.toLocaleString('en');
