@@ -12,7 +12,8 @@ import { admissible } from './algorithms/staleness.ts';
 import type { GroupSummary } from './contracts/group.ts';
 import { parseInput } from './contracts/input.ts';
 import { groupDoneSignal, runStatusQuery, type SkippedStep, skipStepUpdate } from './contracts/messages.ts';
-import { type RunInput, type RunRequest, type RunState, type RunStatus, runInput } from './contracts/run.ts';
+import { type RunInput, type RunRequest, type RunStatus, runInput } from './contracts/run.ts';
+import type { RunState } from './contracts/run-state.ts';
 import { withinBudget } from './run/budget.ts';
 import { cancelGroups, reconcile, startGroup } from './run/groups.ts';
 import { prepare } from './run/prepare.ts';
@@ -77,7 +78,7 @@ function handleMessages(run: Run): void {
   setHandler(groupDoneSignal, groupDone, { description: 'sent by the groups of this run, not by hand' });
   handleBudget(tally, view.show);
   handleSkip(run);
-  handlePause(tally, { what: 'group and no step', changed: view.show, onResume: tally.staleWatch.forget });
+  handlePause(tally, { what: 'group and no step', changed: view.show, onResume: () => tally.forgetReasons() });
 }
 
 function handleSkip({ tally, stepper, view }: Run): void {
@@ -104,7 +105,7 @@ async function trainUntilDone(run: Run): Promise<void> {
   while (tally.step < input.steps) {
     // This is checked before the next step starts. If a step always followed at once, the run could never continue as new.
     if (!stepper.running && shouldContinue()) await carryOn(run);
-    tally.pausedBecause ??= tally.watch.reasonToPause('rollouts');
+    tally.pausedBecause ??= tally.watch.reasonToPause('rollouts') ?? tally.updates.reasonToPause();
     view.show();
     // The signature is read before any decision, so that nothing that arrives while groups are started is waited for afterwards.
     const seen = signature(run);

@@ -23,6 +23,8 @@ export interface TrainingStepInput {
   readonly steps: number;
   /** The last earlier step that made an update; 0 if there is none. */
   readonly lastUpdate: number;
+  /** The number of earlier steps that made one. */
+  readonly updates: number;
   /** The numbers of the groups to train on. */
   readonly groups: readonly number[];
   /** Pairs of group number and fate, of groups that ended without being trained since the last step; for the record. */
@@ -69,7 +71,8 @@ async function make(input: TrainingStepInput): Promise<Made> {
     const { batch } = gathered;
     const { advantages, metrics: batchMetrics } = await batches.normalise({ batch, training });
     show(step, 'update');
-    const updated = await trainer.update({ runKey, pool, step, steps, lastUpdate, batch, advantages, training });
+    const scheduled = { update: input.updates + 1, mostUpdates: input.updates + steps - step + 1 };
+    const updated = await trainer.update({ runKey, pool, step, ...scheduled, lastUpdate, batch, advantages, training });
     metrics = { ...gathered.metrics, ...batchMetrics, ...updated.metrics };
     lastUpdate = step;
   }

@@ -38,8 +38,10 @@ export interface WarmUpProgress {
 export interface UpdatePolicy extends OfPool {
   readonly runKey: string;
   readonly step: number;
-  /** The number of steps of the whole run, on which the learning rate's schedule depends. */
-  readonly steps: number;
+  /** The number of this update in its run, from 1, on which the learning rate depends. */
+  readonly update: number;
+  /** The number of updates that the run makes at most: those made, and one for each step from this one on. */
+  readonly mostUpdates: number;
   /** The last earlier step that made an update, as the run knows it; 0 if there is none. */
   readonly lastUpdate: number;
   readonly batch: BlobRef;

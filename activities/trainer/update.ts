@@ -87,7 +87,7 @@ async function recordIntent(context: ModelContext, modelId: string, input: Updat
     data: digest,
     modelId,
     batch: input.batch.digest,
-    learningRate: learningRateAt(input.training, input.step, input.steps),
+    learningRate: learningRateAt(input.training, input.update, input.mostUpdates),
     metrics: null,
     // Another model takes requests of today's size: the limit may have been lowered because the last one ran out of memory.
     ...(await updateSequences(journal, modelId, requestSizes(data, requestTokens))),

@@ -42,6 +42,7 @@ const reference = [
 ];
 const design = [
   ['Which groups are trained', 'staleness'],
+  ['Estimators', 'estimators'],
   ['Branches and segments', 'branches'],
   ['From diff to verdict', 'verdicts'],
   ['Cases of the gateway', 'gateway-cases'],

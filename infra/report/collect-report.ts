@@ -73,10 +73,11 @@ const ledgerOf = (rollouts: readonly RolloutReport[]): Ledger =>
   rollouts.reduce<Ledger>((ledger, { outcome, cost }) => addRollout(ledger, outcome, cost), {});
 
 function stepFacts(record: StepRecord, { groups }: RunRecords): StepFacts {
-  const { step, meanReward, staleness, rollouts, tokens, metrics } = record.result;
+  const { step, batch, meanReward, staleness, rollouts, tokens, metrics } = record.result;
+  const isUpdate = batch !== null;
   const known = new Map(groups.map((group) => [group.index, group]));
   const facts = [...fatesOf(record)].map(([index, fate]) => groupFacts(index, fate, known.get(index)));
-  return { step, meanReward, staleness, rollouts, tokens, metrics, groups: facts };
+  return { step, isUpdate, meanReward, staleness, rollouts, tokens, metrics, groups: facts };
 }
 
 /** The fate of every group that ended between the previous step and this one. */

@@ -50,6 +50,7 @@ function head({ run, wallSeconds }: ReportData, summary: Summary): Markup {
       ${tile('reward, first fifth → last', change(first, last))}
       ${heldOutBefore === null && heldOutAfter === null ? null : tile('held-out reward, before → after', change(heldOutBefore, heldOutAfter))}
       ${tile('steps', `${summary.steps} of ${run.stepsAsked}`)}
+      ${summary.updates === summary.steps ? null : tile('updates', String(summary.updates))}
       ${tile('rollouts', String(summary.rollouts))}
       ${tile('tokens trained', short(summary.tokensTrained))}
       ${wallSeconds === null ? null : tile('wall time', duration(wallSeconds))}

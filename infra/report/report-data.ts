@@ -49,6 +49,8 @@ export interface RunFacts {
 
 export interface StepFacts {
   readonly step: number;
+  /** Whether the step made an update. */
+  readonly isUpdate: boolean;
   readonly meanReward: number | null;
   /** The groups that ended between the previous step and this one. */
   readonly groups: readonly GroupFacts[];

@@ -22,7 +22,11 @@ export interface StepRecord {
 
 const index = z.int().min(0);
 const stepRecord = z.looseObject({
-  result: z.looseObject({ step: z.int().min(1), groups: z.record(z.string(), z.number()) }),
+  result: z.looseObject({
+    step: z.int().min(1),
+    groups: z.record(z.string(), z.number()),
+    equalGroups: z.record(z.string(), z.number()),
+  }),
   trained: z.array(index),
   zeroVariance: z.array(index),
   dropped: z.array(z.tuple([index, z.enum(fates)])),

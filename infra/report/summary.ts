@@ -15,6 +15,8 @@ export interface Summary {
   readonly heldOutBefore: number | null;
   readonly heldOutAfter: number | null;
   readonly steps: number;
+  /** The number of steps that made an update. */
+  readonly updates: number;
   readonly groups: number;
   readonly rollouts: number;
   readonly outcomes: Count<Outcome>;
@@ -43,6 +45,7 @@ export function summarise(data: ReportData): Summary {
     heldOutBefore: heldOut?.before ?? null,
     heldOutAfter: heldOut?.after ?? null,
     steps: steps.length,
+    updates: steps.filter(({ isUpdate }) => isUpdate).length,
     groups: sum(Object.values(groups)),
     rollouts: sum(Object.values(rollouts)),
     outcomes: rollouts,

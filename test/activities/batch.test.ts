@@ -30,8 +30,11 @@ it("counts a rollout of many branches once, in its group's baseline and in the w
     rollouts: [1, 1, 1, 0].map((reward, index) => ({ rollout: `rollout-${index}`, group: 7, reward })),
     segments: [0, 0, 0, 1, 2, 3].map((rollout) => ({ rollout, segment: tokens })),
   };
-  const { advantages, tokenWeights } = normalise(batch, training.parse({ advantage: 'dr-grpo' }));
-  assert.deepEqual(advantages, [0.25, 0.25, 0.25, -0.75]);
+  const { advantages, tokenWeights } = normalise(batch, training.parse({ advantage: 'rloo' }));
+  assert.deepEqual(
+    advantages.map((one) => one.toFixed(6)),
+    ['0.333333', '0.333333', '0.333333', '-1.000000'],
+  );
   assert.deepEqual(tokenWeights, [1 / 24, 1 / 8, 1 / 8, 1 / 8]);
 });
 

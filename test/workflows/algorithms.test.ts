@@ -1,112 +1,18 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { advantageRules } from '../../workflows/algorithms/advantages.ts';
-import { fateInStep, fateOnArrival, spreadOf, summariseGroup } from '../../workflows/algorithms/group-report.ts';
-import { normalise, tokenWeight } from '../../workflows/algorithms/normalise.ts';
+import { fateOnArrival, summariseGroup } from '../../workflows/algorithms/group-report.ts';
 import { rewardOf } from '../../workflows/algorithms/reward.ts';
 import { toRolloutReport } from '../../workflows/algorithms/rollout-end.ts';
 import { admissible, staleness } from '../../workflows/algorithms/staleness.ts';
 import type { RolloutReport } from '../../workflows/contracts/group.ts';
 import { type Outcome, outcomes, zeroCount } from '../../workflows/contracts/outcome.ts';
 import { type RolloutResult, stages } from '../../workflows/contracts/rollout.ts';
-import { training } from '../../workflows/contracts/run.ts';
 
 const reward = fc.double({ min: 0, max: 1, noNaN: true });
-const rewards = fc.array(reward, { minLength: 1, maxLength: 32 });
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 const near = (a: number, b: number, within = 1e-9): boolean => Math.abs(a - b) <= within;
 const count = fc.nat({ max: 40 });
-
-describe('advantages', () => {
-  for (const [name, rule] of Object.entries(advantageRules)) {
-    it(`by ${name} sum to 0, keep the order of the rewards, and ignore a common offset`, () => {
-      fc.assert(
-        fc.property(rewards, reward, (given, shift) => {
-          const values = rule(given);
-          const shifted = rule(given.map((one) => one + shift));
-          const ordered = given.every((a, i) =>
-            given.every((b, j) => a <= b + 1e-6 || (values[i] ?? 0) >= (values[j] ?? 0)),
-          );
-          // The differences of rewards that differ only by rounding are noise, which grpo would amplify.
-          const spread = Math.max(...given) - Math.min(...given) > 1e-4;
-          const same = !spread || values.every((value, i) => near(value, shifted[i] ?? Number.NaN, 1e-6));
-          return near(sum(values), 0, 1e-6) && ordered && same;
-        }),
-      );
-    });
-
-    it(`by ${name} are exactly 0 if all rewards are equal, up to rounding errors, and 0 is no variance`, () => {
-      const flat = (given: readonly number[]): boolean => {
-        const counted = normalise(
-          { rollouts: given.map((value) => ({ group: 0, reward: value })), segments: [] },
-          training.parse({ advantage: name }),
-        );
-        const zeros = [...rule(given), ...counted.advantages].every((one) => one === 0);
-        return zeros && counted.zeroVarianceShare === 1 && fateInStep(spreadOf(given), 'drop') === 'zero-variance';
-      };
-      fc.assert(fc.property(reward, fc.integer({ min: 1, max: 32 }), (value, k) => flat(Array(k).fill(value))));
-      // A sum of the same scores in another order.
-      assert.ok(flat([0.1 + 0.2 + 0.3, 0.3 + 0.2 + 0.1, 0.6]));
-    });
-  }
-
-  it('by grpo have a standard deviation of 1 and do not depend on the scale of rewards', () => {
-    fc.assert(
-      fc.property(rewards, fc.double({ min: 0.5, max: 100, noNaN: true }), (given, scale) => {
-        if (Math.max(...given) - Math.min(...given) < 1e-3) return true;
-        const values = advantageRules.grpo(given);
-        const scaled = advantageRules.grpo(given.map((one) => one * scale));
-        const deviation = Math.sqrt(sum(values.map((value) => value ** 2)) / values.length);
-        return near(deviation, 1, 1e-3) && values.every((value, i) => near(value, scaled[i] ?? Number.NaN, 1e-3));
-      }),
-    );
-  });
-
-  it('by rloo are those by dr-grpo times k / (k − 1)', () => {
-    fc.assert(
-      fc.property(fc.array(reward, { minLength: 2, maxLength: 32 }), (given) => {
-        const plain = advantageRules['dr-grpo'](given);
-        const factor = given.length / (given.length - 1);
-        return advantageRules.rloo(given).every((value, i) => near(value, factor * (plain[i] ?? Number.NaN)));
-      }),
-    );
-  });
-});
-
-describe('token weights', () => {
-  const rollouts = fc.array(fc.integer({ min: 1, max: 1000 }), { minLength: 1, maxLength: 40 });
-  const weigh = (aggregation: 'rollout-mean' | 'token-mean', tokens: readonly number[]) =>
-    tokens.map((rolloutTokens) =>
-      tokenWeight(aggregation, { rollouts: tokens.length, batchTokens: sum(tokens), rolloutTokens }),
-    );
-
-  it('of a batch sum to 1 over its trained tokens', () => {
-    fc.assert(
-      fc.property(fc.constantFrom('rollout-mean' as const, 'token-mean' as const), rollouts, (aggregation, tokens) =>
-        near(sum(weigh(aggregation, tokens).map((weight, i) => weight * (tokens[i] ?? 0))), 1),
-      ),
-    );
-  });
-
-  it('weigh rollouts equally by rollout-mean, and tokens equally by token-mean', () => {
-    fc.assert(
-      fc.property(rollouts, (tokens) => {
-        const byRollout = weigh('rollout-mean', tokens).map((weight, i) => weight * (tokens[i] ?? 0));
-        const byToken = weigh('token-mean', tokens);
-        return (
-          byRollout.every((one) => near(one, 1 / tokens.length)) && byToken.every((one) => near(one, byToken[0] ?? 0))
-        );
-      }),
-    );
-  });
-
-  it('are 0 if nothing is trained, never infinite', () => {
-    for (const aggregation of ['rollout-mean', 'token-mean'] as const) {
-      assert.equal(tokenWeight(aggregation, { rollouts: 3, batchTokens: 0, rolloutTokens: 0 }), 0);
-    }
-  });
-});
 
 describe('admission', () => {
   const options = fc.record({

@@ -4,7 +4,8 @@ import fc from 'fast-check';
 import { groupDurations, secondsOf, slowQuarterWarning } from '../../workflows/algorithms/group-durations.ts';
 import type { EndedGroup } from '../../workflows/contracts/ended-group.ts';
 import { type Fate, fates } from '../../workflows/contracts/outcome.ts';
-import { type RunState, runInput } from '../../workflows/contracts/run.ts';
+import { runInput } from '../../workflows/contracts/run.ts';
+import type { RunState } from '../../workflows/contracts/run-state.ts';
 import { createRunTally, type RunTally } from '../../workflows/run/tally.ts';
 import { groupSummary, stepResult } from '../helpers/run-events.ts';
 

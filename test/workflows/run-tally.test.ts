@@ -3,7 +3,8 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { admissible, staleness } from '../../workflows/algorithms/staleness.ts';
 import { outcomes, zeroCount } from '../../workflows/contracts/outcome.ts';
-import { type RunInput, type RunRequest, type RunState, runInput } from '../../workflows/contracts/run.ts';
+import { type RunInput, type RunRequest, runInput } from '../../workflows/contracts/run.ts';
+import type { RunState } from '../../workflows/contracts/run-state.ts';
 import { createRunTally, type RunTally } from '../../workflows/run/tally.ts';
 import { groupSummary, stepResult } from '../helpers/run-events.ts';
 
@@ -82,7 +83,8 @@ function createRun(input: RunInput) {
     },
     skip(): void {
       if (inStep.length === 0) return;
-      const { groups, lastUpdate } = tally;
+      const { groups, updates } = tally;
+      const { last } = updates;
       const skipped = groups.skipped + inStep.length;
       tally.failStep('out of memory', 'paused');
       assert.ok(tally.hasFailedStep);
@@ -92,7 +94,7 @@ function createRun(input: RunInput) {
       assert.partialDeepStrictEqual(tally.takeForStep(), { groups: inStep, failure: 'out of memory', isSkipped: true });
       tally.finishStep(stepResult(step, { skipped: inStep.length }, { skippedBecause: 'out of memory' }));
       assert.deepEqual([tally.groups.skipped, tally.step, tally.policyVersion], [skipped, step, step]);
-      assert.deepEqual([tally.skippedSteps.at(-1), tally.lastUpdate], [step, lastUpdate]);
+      assert.deepEqual([tally.skippedSteps.at(-1), tally.updates.last], [step, last]);
       inStep = [];
       next();
     },

@@ -1,5 +1,5 @@
 import type { Advantages, Batch } from '../contracts/batch.ts';
-import type { Training } from '../contracts/run.ts';
+import { type Aggregation, aggregationOf, type Training } from '../contracts/run.ts';
 import type { Segment } from '../contracts/trace.ts';
 import { advantageRules } from './advantages.ts';
 
@@ -14,13 +14,16 @@ export interface NormalisedBatch extends Pick<Advantages, 'advantages' | 'tokenW
  */
 export function normalise(
   { rollouts, segments }: BatchShape,
-  { advantage, aggregation }: Pick<Training, 'advantage' | 'aggregation'>,
+  training: Pick<Training, 'advantage' | 'minStd' | 'aggregation' | 'constantTokens'>,
 ): NormalisedBatch {
   const advantages: number[] = new Array(rollouts.length).fill(0);
   const groups = Map.groupBy(rollouts.keys(), (position) => rollouts[position]?.group);
   let zeroVariance = 0;
   for (const positions of groups.values()) {
-    const values = advantageRules[advantage](positions.map((position) => rollouts[position]?.reward ?? 0));
+    const values = advantageRules[training.advantage](
+      positions.map((position) => rollouts[position]?.reward ?? 0),
+      training.minStd,
+    );
     if (values.every((value) => value === 0)) zeroVariance += 1;
     for (const [i, position] of positions.entries()) advantages[position] = values[i] ?? 0;
   }
@@ -32,7 +35,12 @@ export function normalise(
   return {
     advantages,
     tokenWeights: rolloutTokens.map((count) =>
-      tokenWeight(aggregation, { rollouts: rollouts.length, batchTokens, rolloutTokens: count }),
+      tokenWeight(aggregationOf(training), {
+        rollouts: rollouts.length,
+        batchTokens,
+        rolloutTokens: count,
+        constantTokens: training.constantTokens ?? defaultConstantTokens,
+      }),
     ),
     zeroVarianceShare: groups.size === 0 ? 0 : zeroVariance / groups.size,
   };
@@ -48,6 +56,17 @@ export interface BatchShape {
 export const trainedTokens = ({ mask }: Pick<Segment, 'mask'>): number =>
   mask.reduce<number>((sum, one) => sum + one, 0);
 
+/** The numbers that weigh the tokens of a rollout. */
+export interface TokenCounts {
+  readonly rollouts: number;
+  readonly batchTokens: number;
+  readonly rolloutTokens: number;
+  readonly constantTokens: number;
+}
+
+/** The divisor of `constant` by default. A loss of another scale makes the same update, since AdamW divides by its gradients. */
+const defaultConstantTokens = 1_000;
+
 /**
  * The weight of one trained token, by which its rollout's advantage is multiplied. The loss is the sum over tokens of
  * weight × advantage × ratio.
@@ -55,11 +74,17 @@ export const trainedTokens = ({ mask }: Pick<Segment, 'mask'>): number =>
  * - `rollout-mean`: 1 / (rollouts in the batch × trained tokens of the rollout). All segments of a rollout count together,
  *   so that a rollout that was forked into many counts once.
  * - `token-mean`: 1 / trained tokens of the batch (DAPO, arXiv 2503.14476)
+ * - `constant`: 1 / (rollouts in the batch × constantTokens), whatever their lengths (Dr. GRPO, arXiv 2503.20783, §3.2)
  */
 export function tokenWeight(
-  aggregation: Training['aggregation'],
-  counts: { readonly rollouts: number; readonly batchTokens: number; readonly rolloutTokens: number },
+  aggregation: Aggregation,
+  { rollouts, batchTokens, rolloutTokens, constantTokens }: TokenCounts,
 ): number {
-  const share = aggregation === 'rollout-mean' ? counts.rollouts * counts.rolloutTokens : counts.batchTokens;
-  return share === 0 ? 0 : 1 / share;
+  if (rolloutTokens === 0) return 0;
+  const divisors: Readonly<Record<Aggregation, number>> = {
+    'rollout-mean': rollouts * rolloutTokens,
+    'token-mean': batchTokens,
+    constant: rollouts * constantTokens,
+  };
+  return 1 / divisors[aggregation];
 }

@@ -3,7 +3,7 @@ import type { BlobRef } from './blob.ts';
 import { type Budget, type BudgetUse, budget } from './budget.ts';
 import type { RunCost } from './cost.ts';
 import type { GroupDurations } from './ended-group.ts';
-import type { FlagCounts, FlaggedShare, RisingTrick } from './flags.ts';
+import type { FlagCounts, RisingTrick } from './flags.ts';
 import { integer, number, oneOf, text } from './input.ts';
 import { onFlag } from './on-flag.ts';
 import type { Count, EqualRewards, Fate, Outcome } from './outcome.ts';
@@ -11,17 +11,31 @@ import { defaultPool, poolName } from './policy.ts';
 import { leaveOut, rolloutSettings } from './rollout.ts';
 import { weight } from './share.ts';
 
-const learningRateRise = integer(0, 1_000_000, 'steps').default(0);
-const learningRateFall = integer(0, 1_000_000, 'steps').default(0);
+const learningRateRise = integer(0, 1_000_000, 'updates').default(0);
+const learningRateFall = integer(0, 1_000_000, 'updates').default(0);
 
-/** The settings of the policy's updates. */
-export const training = z.strictObject({
+const aggregations = ['rollout-mean', 'token-mean', 'constant'] as const;
+/** The rule by which the losses of tokens are summed to that of a batch. */
+export type Aggregation = (typeof aggregations)[number];
+
+const trainingFields = z.strictObject({
   advantage: oneOf(['grpo', 'dr-grpo', 'rloo'])
     .default('grpo')
-    .describe('The rule that turns the rewards of a group into advantages; see `workflows/algorithms/advantages.ts`.'),
-  aggregation: oneOf(['rollout-mean', 'token-mean'])
-    .default('rollout-mean')
-    .describe("Whether a rollout's loss is divided by its own tokens or by all tokens of the batch."),
+    .describe('The rule that turns the rewards of a group into advantages.'),
+  minStd: number(0, 1)
+    .optional()
+    .describe(
+      'The smallest standard deviation by which `grpo` divides: groups whose rewards differ less weigh less. Default: 0.',
+    ),
+  aggregation: oneOf(aggregations)
+    .optional()
+    .describe(
+      "Whether a rollout's loss is divided by its own tokens (`rollout-mean`), by all tokens of the batch (`token-mean`), or by " +
+        'the same number for each rollout (`constant`). Default: `constant` for `dr-grpo`, which takes no other, else `rollout-mean`.',
+    ),
+  constantTokens: integer(1, 1_000_000, 'tokens')
+    .optional()
+    .describe('The number of tokens by which `constant` divides. Default: 1000.'),
   loss: oneOf(['importance_sampling', 'ppo', 'cispo']).default('ppo').describe('The loss function of the trainer.'),
   clipLow: number(0, 1).default(0.8).describe('The lower bound of the probability ratio.'),
   clipHigh: number(1, 100).default(1.2).describe('The upper bound of the probability ratio.'),
@@ -29,9 +43,11 @@ export const training = z.strictObject({
     .default(0)
     .describe('The weight of the KL penalty to the reference policy (version 0); 0 turns it off.'),
   learningRate: number(0, 1).default(1e-4).describe('The peak learning rate of AdamW.'),
-  learningRateRise: learningRateRise.describe('The number of first steps over which the learning rate rises linearly.'),
+  learningRateRise: learningRateRise.describe(
+    'The number of first updates over which the learning rate rises linearly.',
+  ),
   learningRateFall: learningRateFall.describe(
-    'The number of last steps over which the learning rate falls linearly to 0.',
+    'The number of last updates over which the learning rate falls linearly to 0.',
   ),
   adamEps: number(1e-15, 1).default(1e-8).describe("AdamW's epsilon. Gradients far below it change nothing."),
   gradClipNorm: number(0, 1e9).default(1).describe('The norm to which the gradient is clipped.'),
@@ -45,16 +61,35 @@ export const training = z.strictObject({
     ),
   loraRank: integer(1, 1024).default(16).describe('The rank of the LoRA adapter.'),
 });
+/** The settings of the policy's updates. */
+export const training = trainingFields.superRefine(({ advantage, minStd, aggregation, constantTokens }, context) => {
+  const refuse = (field: string, message: string): void => context.addIssue({ code: 'custom', path: [field], message });
+  if (advantage === 'dr-grpo' && aggregation !== undefined && aggregation !== 'constant')
+    refuse('aggregation', 'expected constant or nothing with the advantage dr-grpo, which has no length bias');
+  if (minStd !== undefined && advantage !== 'grpo')
+    refuse('minStd', `expected nothing with the advantage ${advantage}, which does not divide by a standard deviation`);
+  if (constantTokens !== undefined && aggregationOf({ advantage, aggregation }) !== 'constant')
+    refuse('constantTokens', 'expected nothing without the aggregation constant');
+});
 export type Training = z.output<typeof training>;
+
+/** Returns the aggregation of these settings, which follows from the advantage if it is not given. */
+export const aggregationOf = ({
+  advantage,
+  aggregation,
+}: Pick<z.output<typeof trainingFields>, 'advantage' | 'aggregation'>): Aggregation =>
+  aggregation ?? (advantage === 'dr-grpo' ? 'constant' : 'rollout-mean');
 
 /** Supervised steps before the first update. */
 export const warmUp = z.strictObject({
   steps: integer(1, 100_000, 'steps').describe('The number of supervised steps.'),
   examplesPerStep: integer(1, 4096, 'examples').default(32).describe('The number of examples in each step.'),
   learningRate: number(0, 1).default(1e-3).describe('The peak learning rate of AdamW.'),
-  learningRateRise: learningRateRise.describe('The number of first steps over which the learning rate rises linearly.'),
+  learningRateRise: learningRateRise.describe(
+    'The number of first updates over which the learning rate rises linearly.',
+  ),
   learningRateFall: learningRateFall.describe(
-    'The number of last steps over which the learning rate falls linearly to 0.',
+    'The number of last updates over which the learning rate falls linearly to 0.',
   ),
   rightShare: number(0, 1)
     .default(0.3)
@@ -75,7 +110,9 @@ export const runInput = z.strictObject({
   tasks: text('a task set, for example generated:train/1')
     .default('generated:train/1')
     .describe('The address of the task set.'),
-  steps: integer(1, 1_000_000, 'steps').default(20).describe('The number of optimizer updates.'),
+  steps: integer(1, 1_000_000, 'steps')
+    .default(20)
+    .describe('The number of steps. A step makes one optimizer update, or none if its groups teach nothing.'),
   groupsPerStep: integer(1, 256, 'groups').default(8).describe('The number of groups in the batch of a step.'),
   // The rewards of a group are compared with each other, so a group needs two.
   rolloutsPerGroup: integer(2, 32, 'rollouts').default(8).describe('The number of rollouts of each task.'),
@@ -132,6 +169,12 @@ export const runInput = z.strictObject({
         'stopped by hand do not count. Default: twice as many as it keeps in flight, which is ' +
         '2 × (`maxStaleness` + 1) × `groupsPerStep`, but at least 8.',
     ),
+  pauseAtEmptySteps: integer(1, 1_000_000, 'steps')
+    .default(5)
+    .describe(
+      'The run pauses itself when this many steps in a row made no update, because all their groups have equal rewards. ' +
+        'Steps that were skipped by hand do not count.',
+    ),
 });
 export type RunInput = z.output<typeof runInput>;
 export type RunRequest = z.input<typeof runInput>;
@@ -169,6 +212,8 @@ export interface RunStatus {
   /** The number of finished steps. */
   readonly step: number;
   readonly steps: number;
+  /** The number of steps that made an update. */
+  readonly updates: number;
   readonly policyVersion: number;
   /** The steps that were skipped by hand. Their versions have the weights of the version before. */
   readonly skippedSteps: readonly number[];
@@ -200,75 +245,9 @@ export interface RunStatus {
   readonly budget: { readonly limits: Budget; readonly used: BudgetUse };
 }
 
-/** The groups of a step. A retried step uses the same ones, because its update may already have been made. */
-export interface StepPlan {
-  readonly groups: readonly number[];
-  /** Groups that ended without being trained since the last step, with their fates; for this step's record. */
-  readonly dropped: readonly (readonly [number, Fate])[];
-  /** The last failure of the step; null if it has not failed. */
-  readonly failure: string | null;
-  readonly isSkipped: boolean;
-}
-
 /** The tasks of a run's set that it leaves out, because they lack a network. */
 export interface TasksLeftOut {
   readonly tasks: number;
   /** A JSON list of their addresses. */
   readonly list: BlobRef;
-}
-
-/** A group that has ended. `settled` is 0 until it has its fate, and `fate` is the one that it would have in a step then. */
-export type RecentGroup = readonly [
-  index: number,
-  seconds: number,
-  fate: Fate,
-  settled: 0 | 1,
-  meanReward: number | null,
-  rewards: number,
-];
-
-/** Groups that were too stale to train on since the last step or resume. */
-export interface StaleGroups {
-  readonly count: number;
-  /** The smallest policy version that sampled the last of these groups; 0 if the count is 0. */
-  readonly lastVersion: number;
-}
-
-/** The state that continue-as-new carries from one execution of a run to the next. */
-export interface RunState {
-  /** The start of the run, in milliseconds. */
-  readonly startedAt: number;
-  readonly groupsStarted: number;
-  readonly step: number;
-  readonly policyVersion: number;
-  /** The last step that made an update; 0 if none did. */
-  readonly lastUpdate: number;
-  readonly skippedSteps: readonly number[];
-  /** Pairs of group number and policy version at admission. */
-  readonly inFlight: readonly (readonly [number, number])[];
-  /** Pairs of group number and smallest policy version. */
-  readonly ready: readonly (readonly [number, number])[];
-  readonly groups: Count<Fate>;
-  readonly rollouts: Count<Outcome>;
-  readonly flags: FlagCounts;
-  /** The flags of the last groups, newest last. */
-  readonly recentFlags: readonly FlaggedShare[];
-  readonly pausedBecause: string | null;
-  /** The outcomes of the last rollouts, newest last. */
-  readonly recentOutcomes: readonly Outcome[];
-  readonly recentRewards: readonly number[];
-  /** The last groups that have ended, newest last. */
-  readonly recentGroups: readonly RecentGroup[];
-  /** The step that has begun and is not finished; null when there is none. */
-  readonly plan: StepPlan | null;
-  /** Groups that ended without being trained, for the record of the next step. */
-  readonly dropped: readonly (readonly [number, Fate])[];
-  readonly cost: RunCost;
-  readonly staleGroups: StaleGroups;
-  /** The groups in flight that the run has stopped, by number. */
-  readonly stopped: readonly number[];
-  /** Null if no task is left out. */
-  readonly leftOut: TasksLeftOut | null;
-  /** The budget as it is now. */
-  readonly budget: Budget;
 }

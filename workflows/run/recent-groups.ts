@@ -2,7 +2,8 @@ import { fateInStep } from '../algorithms/group-report.ts';
 import type { EndedGroup } from '../contracts/ended-group.ts';
 import type { GroupSummary } from '../contracts/group.ts';
 import type { Fate } from '../contracts/outcome.ts';
-import type { RecentGroup, Training } from '../contracts/run.ts';
+import type { Training } from '../contracts/run.ts';
+import type { RecentGroup } from '../contracts/run-state.ts';
 
 /** The number of groups that are kept: a dozen steps of eight groups, in 4 KB. */
 const kept = 96;

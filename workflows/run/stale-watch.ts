@@ -1,4 +1,5 @@
-import type { RunInput, StaleGroups } from '../contracts/run.ts';
+import type { RunInput } from '../contracts/run.ts';
+import type { StaleGroups } from '../contracts/run-state.ts';
 
 /** The smallest number of groups that can be a reason to pause, unless the input names a smaller one. */
 const fewest = 8;

@@ -3,7 +3,8 @@ import { CancellationScope, condition, executeChild, isCancellation, log, workfl
 import { restoring as restoringActivities } from '../activities.ts';
 import { rootMessage } from '../contracts/error-message.ts';
 import { stepId } from '../contracts/ids.ts';
-import type { RunInput, StepPlan } from '../contracts/run.ts';
+import type { RunInput } from '../contracts/run.ts';
+import type { StepPlan } from '../contracts/run-state.ts';
 import { searchAttributes } from '../contracts/search-attributes.ts';
 import { cancelUntilEnded } from '../shared/cancel-again.ts';
 import type { trainingStep } from '../training-step.ts';
@@ -50,7 +51,8 @@ export function createStepper(input: RunInput, tally: RunTally): Stepper {
     const step = tally.step + 1;
     currentStep = stepId(workflowId, firstExecutionRunId, step);
     const beganMs = Date.now();
-    const result = await executeStep(input, { step, lastUpdate: tally.lastUpdate, plan }).catch((error) => {
+    const { last: lastUpdate, made: updates } = tally.updates;
+    const result = await executeStep(input, { step, lastUpdate, updates, plan }).catch((error) => {
       // The run itself handles a cancel.
       if (!CancellationScope.current().consideredCancelled) {
         tally.failStep(rootMessage(error), whyFailed(step, plan, error));
@@ -65,10 +67,12 @@ export function createStepper(input: RunInput, tally: RunTally): Stepper {
 
   async function restore(scope: CancellationScope): Promise<void> {
     const { firstExecutionRunId: runKey } = workflowInfo();
-    const { policyVersion: version, lastUpdate } = tally;
+    const { policyVersion: version, updates } = tally;
     const { pool, training } = input;
     try {
-      await scope.run(() => restoringActivities.restoreWeights({ runKey, pool, version, lastUpdate, training }));
+      await scope.run(() =>
+        restoringActivities.restoreWeights({ runKey, pool, version, lastUpdate: updates.last, training }),
+      );
     } catch (error) {
       // The next step publishes to every engine, and reports what is wrong with one.
       if (!isCancellation(error))
@@ -113,19 +117,19 @@ function whyFailed(step: number, { isSkipped }: StepPlan, error: unknown): strin
 interface StepToExecute {
   readonly step: number;
   readonly lastUpdate: number;
+  readonly updates: number;
   readonly plan: StepPlan;
 }
 
-async function executeStep(input: RunInput, { step, lastUpdate, plan }: StepToExecute) {
+async function executeStep(input: RunInput, { plan, ...made }: StepToExecute) {
   const { groups, dropped, failure, isSkipped } = plan;
   const skippedBecause = isSkipped ? failure : null;
   const { workflowId: run, firstExecutionRunId: runKey } = workflowInfo();
-  const { training, pool, onFlag } = input;
+  const { steps, training, pool, onFlag } = input;
+  const { step } = made;
   return executeChild<typeof trainingStep>('trainingStep', {
     workflowId: stepId(run, runKey, step),
-    args: [
-      { run, runKey, step, steps: input.steps, lastUpdate, groups, dropped, skippedBecause, training, onFlag, pool },
-    ],
+    args: [{ run, runKey, ...made, steps, groups, dropped, skippedBecause, training, onFlag, pool }],
     // A step that failed may be repeated under its name; one that succeeded is never repeated.
     workflowIdReusePolicy: 'ALLOW_DUPLICATE_FAILED_ONLY',
     cancellationType: 'WAIT_CANCELLATION_COMPLETED',
@@ -133,6 +137,6 @@ async function executeStep(input: RunInput, { step, lastUpdate, plan }: StepToEx
       { key: searchAttributes.run, value: run },
       { key: searchAttributes.step, value: step },
     ],
-    staticSummary: `step ${step} of ${input.steps}`,
+    staticSummary: `step ${step} of ${steps}`,
   });
 }

@@ -5,12 +5,14 @@ import type { Budget } from '../contracts/budget.ts';
 import type { RunCost } from '../contracts/cost.ts';
 import type { GroupSummary } from '../contracts/group.ts';
 import { type Count, type Fate, fates, type Outcome, outcomes, zeroCount } from '../contracts/outcome.ts';
-import type { RunInput, RunState, StepPlan, StepResult, TasksLeftOut } from '../contracts/run.ts';
+import type { RunInput, StepResult, TasksLeftOut } from '../contracts/run.ts';
+import type { RunState, StepPlan } from '../contracts/run-state.ts';
 import { createOutcomeWatch, type OutcomeWatch } from '../shared/outcome-watch.ts';
 import type { Pausable } from '../shared/pause.ts';
 import { createFlagWatch, type FlagWatch } from './flag-watch.ts';
 import { createRecentGroups, type RecentGroups } from './recent-groups.ts';
 import { createStaleWatch, type StaleWatch } from './stale-watch.ts';
+import { createUpdateWatch, type UpdateWatch } from './update-watch.ts';
 
 const rewardsKept = 50;
 
@@ -25,8 +27,7 @@ export interface RunTally extends Pausable {
   /** The number of finished steps. */
   readonly step: number;
   readonly policyVersion: number;
-  /** The last step that made an update; 0 if none did. */
-  readonly lastUpdate: number;
+  readonly updates: UpdateWatch;
   readonly skippedSteps: readonly number[];
   /** The number of groups that ended without a report since the last reconciliation. */
   missing: number;
@@ -48,6 +49,8 @@ export interface RunTally extends Pausable {
   readonly recentRewards: readonly number[];
   readonly recentGroups: RecentGroups;
   readonly staleWatch: StaleWatch;
+  /** Forgets all that has been a reason to pause: after a resume it must not be one again. */
+  forgetReasons(): void;
   /** Counts the time of the trainer since then. */
   addTrainerTime(sinceMs: number): void;
   /** Admits the next group and returns its number, which is never used again. */
@@ -86,7 +89,7 @@ class Tally implements RunTally {
   groupsStarted: number;
   step: number;
   policyVersion: number;
-  lastUpdate: number;
+  readonly updates: UpdateWatch;
   readonly skippedSteps: number[];
   pausedBecause: string | null;
   missing = 0;
@@ -115,7 +118,7 @@ class Tally implements RunTally {
     this.groupsStarted = state?.groupsStarted ?? 0;
     this.step = state?.step ?? 0;
     this.policyVersion = state?.policyVersion ?? 0;
-    this.lastUpdate = state?.lastUpdate ?? 0;
+    this.updates = createUpdateWatch(input.pauseAtEmptySteps, state?.updates);
     this.skippedSteps = [...(state?.skippedSteps ?? [])];
     this.pausedBecause = state?.pausedBecause ?? null;
     this.inFlight = new Map(state?.inFlight);
@@ -218,9 +221,14 @@ class Tally implements RunTally {
   skipStep(): number {
     if (this.#plan !== null) this.#plan = { ...this.#plan, isSkipped: true };
     this.pausedBecause = null;
+    this.forgetReasons();
+    return this.inStep;
+  }
+
+  forgetReasons(): void {
     this.watch.forget();
     this.staleWatch.forget();
-    return this.inStep;
+    this.updates.forget();
   }
 
   finishStep(result: StepResult): void {
@@ -228,7 +236,7 @@ class Tally implements RunTally {
     this.#plan = null;
     this.step = result.step;
     this.policyVersion = result.step;
-    if (result.batch !== null) this.lastUpdate = result.step;
+    this.updates.add(result);
     if (result.skippedBecause !== null) this.skippedSteps.push(result.step);
     for (const fate of fates) this.groups[fate] += result.groups[fate];
     if (result.meanReward !== null) this.recentRewards.push(result.meanReward);
@@ -263,7 +271,7 @@ class Tally implements RunTally {
       groupsStarted: this.groupsStarted,
       step: this.step,
       policyVersion: this.policyVersion,
-      lastUpdate: this.lastUpdate,
+      updates: this.updates.carried,
       skippedSteps: this.skippedSteps,
       inFlight: [...this.inFlight],
       ready: [...this.ready],

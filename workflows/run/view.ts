@@ -65,6 +65,7 @@ export function createRunView(input: RunInput, tally: RunTally): RunView {
         pausedBecause: tally.pausedBecause,
         step: tally.step,
         steps: input.steps,
+        updates: tally.updates.made,
         policyVersion: tally.policyVersion,
         skippedSteps: tally.skippedSteps,
         groups: { ...tally.groups, 'in-flight': tally.groupsStarted - settled },
@@ -96,7 +97,7 @@ function details(status: RunStatus): string {
       .join(', ') || 'none yet';
   const flagged = flagsText(status.flags);
   return [
-    `**${status.phase}**, step ${status.step} of ${status.steps}, policy version ${status.policyVersion}`,
+    `**${status.phase}**, step ${status.step} of ${status.steps}, ${status.updates} updates, policy version ${status.policyVersion}`,
     ...(status.pausedBecause === null ? [] : ['', `Paused: ${status.pausedBecause}`]),
     '',
     `- mean reward, step by step: ${rewardText(status.recentRewards)}`,

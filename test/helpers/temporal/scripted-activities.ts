@@ -21,7 +21,7 @@ import type {
   ReaperActivities,
   SessionActivities,
 } from '../../../activities/interfaces/host.ts';
-import type { TrainerActivities } from '../../../activities/interfaces/trainer.ts';
+import type { TrainerActivities, UpdatePolicy } from '../../../activities/interfaces/trainer.ts';
 import type { Records } from '../../../infra/store/records.ts';
 import { createQuarantine } from '../../../infra/tasks/quarantine.ts';
 import { locateWorkflowBundle } from '../../../infra/temporal/bundle.ts';
@@ -62,7 +62,7 @@ import type { TestServer } from './temporal.ts';
 
 export interface ScriptedWorkers {
   readonly records: Records;
-  readonly updates: readonly { readonly step: number; readonly batch: string }[];
+  readonly updates: readonly (Pick<UpdatePolicy, 'step' | 'update' | 'mostUpdates'> & { readonly batch: string })[];
   readonly published: readonly number[];
   readonly released: readonly string[];
   readonly opened: readonly OpenTrace[];
@@ -93,7 +93,7 @@ export async function startScriptedWorkers(
   const store = createFileStore(`${home}/store`);
   const records = createRecords(`${home}/runs`);
   const rollouts = createFileRollouts(home);
-  const updates: { step: number; batch: string }[] = [];
+  const updates: ScriptedWorkers['updates'][number][] = [];
   const published: number[] = [];
   const released: string[] = [];
   const opened: OpenTrace[] = [];
@@ -214,8 +214,8 @@ export async function startScriptedWorkers(
       await script.prepare?.();
       return { metrics: {} };
     },
-    update: async ({ step, batch }) => {
-      updates.push({ step, batch: batch.digest });
+    update: async ({ step, update, mostUpdates, batch }) => {
+      updates.push({ step, update, mostUpdates, batch: batch.digest });
       await script.update?.();
       return { name: `v${step}`, metrics: {} };
     },

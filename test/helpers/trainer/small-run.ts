@@ -78,7 +78,8 @@ export function createSmallRun(options: SmallRunOptions): SmallRun {
       const stored = await store.putJson(batch);
       const advantages = await store.putJson({ batch: stored.digest, ...normalise(batch, training) });
       const own = await context();
-      const input = { runKey, pool, step, steps, batch: stored, advantages, training, lastUpdate };
+      const scheduled = { update: step, mostUpdates: steps };
+      const input = { runKey, pool, step, ...scheduled, batch: stored, advantages, training, lastUpdate };
       const { metrics } = await inActivity(() => onLiveModel(own.journal, () => updatePolicy(own, input)));
       return metrics;
     },

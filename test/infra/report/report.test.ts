@@ -151,6 +151,7 @@ it('collects fates, outcomes, timings and failures from the records of a run', a
       step: 1,
       batch: null,
       groups: { ...zeroCount(fates), trained: 1, 'zero-variance': 1 },
+      equalGroups: { 'all-0': 0, 'all-1': 1, equal: 0 },
       rollouts: 2,
       tokens: 40,
       meanReward: 0.75,

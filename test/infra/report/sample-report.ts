@@ -244,6 +244,7 @@ function sampleStep(step: number, random: () => number): StepFacts {
   };
   return {
     step,
+    isUpdate: true,
     meanReward,
     groups,
     staleness: random() < 0.7 ? 1 : 0,

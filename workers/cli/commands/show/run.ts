@@ -14,7 +14,7 @@ import { endOf } from '../../follow/workflow-end.ts';
 import type { StackClient } from '../../stack/stack-client.ts';
 import { budgetText } from '../../text/budget.ts';
 import { costText } from '../../text/cost.ts';
-import { print, printJson } from '../../text/output.ts';
+import { counted, print, printJson } from '../../text/output.ts';
 import { stepText } from '../train/progress-text.ts';
 
 /** Shows a run: its progress, or how it ended, and all finished steps. */
@@ -53,7 +53,7 @@ async function costsOf(stack: StackClient, { description }: FoundWorkflow, { cos
 function statusText(status: RunStatus): string {
   const flagged = flagsText(status.flags);
   return [
-    `${status.phase}, step ${status.step} of ${status.steps}, policy version ${status.policyVersion}`,
+    `${status.phase}, step ${status.step} of ${status.steps}, ${counted(status.updates, 'update')}, policy version ${status.policyVersion}`,
     ...(status.pausedBecause === null ? [] : [`paused: ${status.pausedBecause}`]),
     `groups: ${counts(status.groups)} (${status.groupsStarted} started)`,
     `rollouts: ${counts(status.rollouts)} (${status.rolloutsStarted} started)`,

@@ -14,7 +14,9 @@ export function stepText(
     ['zero-variance', zeroVariance.length],
   ]);
   for (const [, fate] of dropped) fates.set(fate, (fates.get(fate) ?? 0) + 1);
-  const groups = [...fates].filter(([, count]) => count > 0).map(([fate, count]) => `${count} ${fate}`);
+  const groups = [...fates]
+    .filter(([, count]) => count > 0)
+    .map(([fate, count]) => `${count} ${fate}${fate === 'zero-variance' ? equalText(result) : ''}`);
   return [
     `step ${String(result.step).padStart(String(steps).length)}/${steps}`,
     `reward ${result.meanReward === null ? '  – ' : result.meanReward.toFixed(2)} ${bar(result.meanReward ?? 0)}`,
@@ -23,6 +25,12 @@ export function stepText(
     `staleness ${result.staleness}`,
     `${tookSeconds.toFixed(1)} s`,
   ].join('  ');
+}
+
+/** Says how many groups with equal rewards have all 0 or all 1. */
+function equalText({ equalGroups: { 'all-0': zeros, 'all-1': ones } }: StepRecord['result']): string {
+  const some = [...(zeros > 0 ? [`${zeros} all 0`] : []), ...(ones > 0 ? [`${ones} all 1`] : [])];
+  return some.length === 0 ? '' : ` (${some.join(', ')})`;
 }
 
 /** Whether the mean reward looks different with the rollouts of groups that were not trained. */
