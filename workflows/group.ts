@@ -28,6 +28,7 @@ import { parseInput } from './contracts/input.ts';
 import { groupDoneSignal, pauseSignal, resumeSignal, stopSignal } from './contracts/messages.ts';
 import type { RolloutRequest, RolloutResult } from './contracts/rollout.ts';
 import { searchAttributes } from './contracts/search-attributes.ts';
+import { rolloutSeed } from './contracts/seeds.ts';
 import type { rollout } from './rollout.ts';
 import { cancelUntilEnded } from './shared/cancel-again.ts';
 
@@ -112,7 +113,7 @@ function unfinished({ rolloutsPerGroup }: GroupInput, finished: readonly Ended[]
 
 async function startRollouts(input: GroupInput): Promise<Handle[]> {
   const { workflowId } = workflowInfo();
-  const { task: address, settings, member } = input;
+  const { task: address, settings, seed, member } = input;
   // The task is looked up once for all. If that fails, each rollout looks it up itself and ends with that failure.
   const { agent, agentOptions, hostTools, offlineTests } = settings;
   const query = {
@@ -127,6 +128,7 @@ async function startRollouts(input: GroupInput): Promise<Handle[]> {
     return null;
   });
   const request: RolloutRequest = { task: resolved ?? address, ...settings, ...(member && { member }) };
+  const seedOf = (index: number) => (seed === undefined ? {} : { seed: rolloutSeed(seed, index) });
   const name = resolved?.task.id ?? address;
   const attributes = [
     { key: searchAttributes.task, value: name },
@@ -138,7 +140,7 @@ async function startRollouts(input: GroupInput): Promise<Handle[]> {
     Array.from({ length: input.rolloutsPerGroup }, (_, index) =>
       startChild<typeof rollout>('rollout', {
         workflowId: rolloutId(workflowId, index),
-        args: [request],
+        args: [{ ...request, ...seedOf(index) }],
         parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
         cancellationType: 'WAIT_CANCELLATION_COMPLETED',
         workflowIdReusePolicy: 'REJECT_DUPLICATE',

@@ -1,5 +1,4 @@
 import type { GatewayControl } from '../../infra/gateway/control.ts';
-import { hashText } from '../../infra/hash.ts';
 import { sessionId } from '../../workflows/contracts/ids.ts';
 import type { PolicyRef } from '../../workflows/contracts/policy.ts';
 import { atBoundary } from '../boundary.ts';
@@ -22,7 +21,6 @@ export function createTraceActivities(
             ...settings,
             session,
             expiresAt: Date.now() + lifetimeMs,
-            seed: seedOf(session),
             group: runKey === null || group === null ? null : groupLabel(runKey, group),
             policy: upstream === undefined ? await resolvePolicy(policy) : undefined,
             upstream: upstream === undefined ? undefined : await gateway.upstream(upstream, signal),
@@ -44,6 +42,3 @@ export function createTraceActivities(
 }
 
 const groupLabel = (runKey: string, group: number): string => `${runKey}/${group}`;
-
-/** The sampling seed of a session: different for each session, and the same on every activity attempt. */
-const seedOf = (session: string): number => hashText(session) & 0x7fffffff;

@@ -158,6 +158,8 @@ export interface OpenTrace extends SessionSettings {
   /** The task, if the agent may call host tools. */
   readonly task?: Pick<Task, 'id' | 'bundle'>;
   readonly epoch: RolloutEpoch;
+  /** The seed of the session's sampling; the same on every activity attempt. */
+  readonly seed: string;
   /** Milliseconds from now after which the session is dropped. */
   readonly lifetimeMs: number;
   readonly runKey: string | null;

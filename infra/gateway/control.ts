@@ -59,7 +59,7 @@ export type VersionPin = Readonly<z.output<typeof versionPin>>;
 export const openSession = sessionSettings.extend({
   session: z.string().describe('The id of the session.'),
   expiresAt: z.number().describe('The time at which the session is dropped, in milliseconds since the epoch.'),
-  seed: z.int().describe('The seed of the session; each turn samples with a value derived from it.'),
+  seed: z.string().describe('The seed of the session; each turn samples with a number derived from it.'),
   group: z
     .string()
     .nullable()

@@ -73,7 +73,7 @@ export interface Config extends ListenSettings {
     readonly capacity: number | null;
     /** Seconds that a turn waits for an unreachable engine. */
     readonly graceSec: number;
-    /** Whether requests carry a random seed. */
+    /** Whether requests carry a seed. */
     readonly seeds: boolean;
   };
   /** The pool of engines that the environment names, with its trainer. It holds secrets: never log it. */

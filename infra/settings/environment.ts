@@ -186,7 +186,7 @@ export const environment = z.object({
   ),
   TEMPER_ENGINE_SEEDS: setting(
     z.enum(['on', 'off']).default('on'),
-    '`off` sends requests without a random seed, so that a rollout cannot be sampled again; vLLM samples seeded requests one at a time, and its CPU build crashes on long ones',
+    '`off` sends requests without a seed, so that a rollout cannot be sampled again; vLLM samples seeded requests one at a time, and its CPU build crashes on long ones',
   ),
   TEMPER_ENGINE_MODEL: setting(text().default('policy'), 'name of the base model at the engine'),
   TEMPER_ENGINE_API_KEY: setting(

@@ -158,7 +158,14 @@ async function measure(bench: Bench, { kind, session, secret, turns, historyKb }
   const provider = providers[kind];
   const expiresAtMs = Date.now() + hourMs;
   const sampling = { temperature: 1, topP: 1, topK: -1, maxTokensPerTurn: 64 };
-  await gateway.control.open({ session, sampling, seed: 1, group: null, maxTurns: 100_000, expiresAt: expiresAtMs });
+  await gateway.control.open({
+    session,
+    sampling,
+    seed: 'run/1/0/0/1',
+    group: null,
+    maxTurns: 100_000,
+    expiresAt: expiresAtMs,
+  });
   const channel = createChannels(sockets)[kind];
   const gatewayDir = await channel.gatewayDir(session);
   const sandbox = await provider.ensure(

@@ -5,7 +5,7 @@ import type { FlagCounts, Trick } from './flags.ts';
 import { integer, text } from './input.ts';
 import { onFlag } from './on-flag.ts';
 import type { Count, Outcome, Spread, StopReason } from './outcome.ts';
-import { membership, rolloutSettings, type Stage } from './rollout.ts';
+import { membership, rolloutSettings, type Stage, seed } from './rollout.ts';
 import type { TraceSummary } from './trace.ts';
 
 export const groupInput = z.strictObject({
@@ -15,6 +15,9 @@ export const groupInput = z.strictObject({
     .prefault({})
     .describe('How each rollout is done: the fields of a rollout from `agent` to `unscored`.'),
   onFlag: onFlag.optional(),
+  seed: seed.describe(
+    'The seed of the sampling; each rollout has its own from it. Set by runs. Default: each rollout has one that no other has.',
+  ),
   member: membership.optional().describe('The run that the group belongs to. Set by runs, not by hand. Default: none.'),
 });
 export type GroupInput = z.output<typeof groupInput>;

@@ -135,6 +135,8 @@ const policyOf = z.union([text('the workflow id of a run'), policyRef], {
   error: 'expected the workflow id of a run',
 });
 
+export const seed = text('a text').optional();
+
 /** The run that a rollout belongs to. */
 export const membership = z.strictObject({
   run: text('the workflow id of a run').describe('The workflow id of the run, to which the group reports.'),
@@ -179,6 +181,10 @@ export const rolloutInput = z
         'Set to `true` to reuse a cached verdict where there is one and to cache the new one. Only with `purpose` ' +
           '`evaluation`. Default: every diff is evaluated.',
       ),
+    seed: seed.describe(
+      'The seed of its sampling; each epoch and each turn has its own number from it. Set by groups and sweeps. Default: its ' +
+        'first execution run id, so that no other rollout has the same.',
+    ),
     member: membership
       .optional()
       .describe('The run that the rollout belongs to. Set by groups, not by hand. Default: none.'),

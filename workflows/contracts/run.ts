@@ -130,7 +130,7 @@ export const runInput = z.strictObject({
     ),
   seed: integer(0, 2 ** 31 - 1)
     .default(1)
-    .describe('The seed of the task order and of the initial weights.'),
+    .describe('The seed of the task order, the initial weights and all sampling.'),
   onFlag: onFlag.optional(),
   settings: rolloutSettings
     .prefault({})

@@ -23,7 +23,7 @@ export const sweepInput = z
       .describe('Which tasks: the `first` ones, or a random `sample` of a finite set, decided by `seed`.'),
     seed: integer(0, 2 ** 31 - 1)
       .default(1)
-      .describe('The seed of the sample.'),
+      .describe('The seed of the sampling, and of the tasks that `pick: sample` draws.'),
     attempts: integer(1, 1000, 'attempts').default(1).describe('The number of attempts at each task.'),
     concurrency: integer(1, 10_000, 'rollouts')
       .default(16)

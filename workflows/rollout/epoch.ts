@@ -6,6 +6,7 @@ import type { RolloutEpoch } from '../contracts/ids.ts';
 import { defaultPool } from '../contracts/policy.ts';
 import type { SandboxKind } from '../contracts/sandbox-kinds.ts';
 import { searchAttributes } from '../contracts/search-attributes.ts';
+import { epochSeed } from '../contracts/seeds.ts';
 import type { Task } from '../contracts/task.ts';
 import { type TraceSummary, trainAllBranches } from '../contracts/trace.ts';
 import { whereOffered } from '../shared/where-offered.ts';
@@ -154,6 +155,7 @@ async function prepare(
     host.stage('openTrace', () =>
       sessionsOn(host.name).openTrace({
         epoch,
+        seed: epochSeed(input.seed ?? epoch.rollout, epoch.epoch),
         sampling,
         maxTurns,
         maxSampledTokens,

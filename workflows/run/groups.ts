@@ -16,6 +16,7 @@ import { groupId } from '../contracts/ids.ts';
 import { stopSignal } from '../contracts/messages.ts';
 import type { RunInput } from '../contracts/run.ts';
 import { searchAttributes } from '../contracts/search-attributes.ts';
+import { groupSeed } from '../contracts/seeds.ts';
 import { sharedPriority } from '../contracts/share.ts';
 import type { group } from '../group.ts';
 import { cancelByName, cancelUntilEnded, type Looks } from '../shared/cancel-again.ts';
@@ -36,6 +37,7 @@ export async function startGroup(input: RunInput, tally: RunTally): Promise<void
     task: address,
     rolloutsPerGroup: input.rolloutsPerGroup,
     settings: input.settings,
+    seed: groupSeed(input.seed, index),
     ...(input.onFlag && { onFlag: input.onFlag }),
     member: { run: workflowId, runKey, group: id, index, admittedVersion: policyVersion, pool: input.pool },
   };

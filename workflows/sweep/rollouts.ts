@@ -14,6 +14,7 @@ import { sweepRolloutId } from '../contracts/ids.ts';
 import type { PolicyRef } from '../contracts/policy.ts';
 import { sweepPriority } from '../contracts/queues.ts';
 import { searchAttributes } from '../contracts/search-attributes.ts';
+import { attemptSeed } from '../contracts/seeds.ts';
 import { sharedPriority } from '../contracts/share.ts';
 import type { SweepInput, SweepRow } from '../contracts/sweep.ts';
 import type { rollout } from '../rollout.ts';
@@ -157,6 +158,7 @@ function startRollout({ sweep, sweepKey, input, policy, policyVersion, attempt, 
         ...(policyVersion !== null && { policyVersion }),
         ...(upstream !== undefined && { upstream }),
         ...(reuseVerdicts && { reuseVerdicts }),
+        seed: attemptSeed(input.seed, attempt),
       },
     ],
     // It outlives the sweep's continue-as-new, which closes this execution; if the sweep is terminated, the reaper cancels it.

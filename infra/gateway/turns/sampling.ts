@@ -168,7 +168,7 @@ function generationOf(
 }
 
 /** Derives the seed of a part. One that starts at a different token must not draw the same random numbers again. */
-const seedOfPart = (seed: number, at: number): number => (at === 0 ? seed : deriveSeed(seed, String(at)));
+const seedOfPart = (seed: number, at: number): number => (at === 0 ? seed : deriveSeed(String(seed), String(at)));
 
 /** Checks that the events form a whole; the engine's adapter has checked each one. */
 function checked(engine: Engine, ids: number[], logprobs: number[], last: GenerateEvent | null): Sampled {
@@ -201,7 +201,10 @@ function engineUnavailable(url: string, awayMs: number, failures: number, cause:
   return new GatewayError('engine-unavailable', `${what}: ${errorMessage(cause)}`, { cause });
 }
 
-/** Derives a turn's seed from its conversation: the same after a restart, and whatever the order of requests. */
-export function deriveSeed(seed: number, key: string): number {
+/**
+ * Derives the seed of a turn from that of its session and its key, which tells the samples of a conversation apart: the same after
+ * a restart, and whatever the order of requests.
+ */
+export function deriveSeed(seed: string, key: string): number {
   return createHash('sha256').update(`${seed}:${key}`).digest().readUInt32LE() >>> 1;
 }

@@ -138,7 +138,7 @@ async function openClient(
   const session = `bench-${randomUUID()}`;
   const sampling = { temperature: 1, topP: 1, topK: -1, maxTokensPerTurn: 64 };
   const limits = { maxTurns: 100_000, expiresAt: Date.now() + hourMs };
-  await control.open({ session, sampling, seed: 1, group: null, ...limits });
+  await control.open({ session, sampling, seed: 'run/1/0/0/1', group: null, ...limits });
   const headers = { authorization: `Bearer ${secretOf(stackKey, session)}` };
   const pool = new Pool('http://gateway', { socketPath: socketOf(session), connections: 1, pipelining: 1 });
   return { session, pool, headers, conversation: createConversation(historyBytes) };

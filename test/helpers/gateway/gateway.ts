@@ -128,7 +128,7 @@ export function openSession(session: string): OpenSession {
     sampling: { temperature: 1, topP: 1, topK: -1, maxTokensPerTurn: 500 },
     maxTurns: 50,
     expiresAt: Date.now() + 600_000,
-    seed: 7,
+    seed: 'run/7/0/0/1',
     group: null,
   };
 }

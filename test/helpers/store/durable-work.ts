@@ -32,7 +32,7 @@ const lease = createLease({ path: join(home, 'lease.json'), host: 'one', hosts, 
 const journals = (name: string) =>
   createSessionFiles({ dir: join(root, 'journals', name), shared: join(root, 'journals'), name });
 const session = (id: string) =>
-  openSession.parse({ session: id, expiresAt: Date.now() + 60_000, seed: 1, group: null, sampling: {} });
+  openSession.parse({ session: id, expiresAt: Date.now() + 60_000, seed: 'run/1/0/0/1', group: null, sampling: {} });
 const directories = serverDirectories(join(root, 'policy'), root);
 
 async function createSession(host: string, id: string) {

@@ -13,7 +13,7 @@ export function demoCommand(recipe: DemoRecipe = demoRecipe): Command {
     'Trains a small policy to fix bugs in generated JavaScript repositories. Starts a stack, evaluates on held-out tasks, trains, evaluates again, writes a report, and stops the stack.',
     'temper demo --seed 1 --out ./demo',
   )
-    .option('--seed <n>', 'seed for tasks and weight initialisation', wholeNumber(0, 2 ** 31 - 1), 1)
+    .option('--seed <n>', 'seed for tasks, weight initialisation and sampling', wholeNumber(0, 2 ** 31 - 1), 1)
     .option('--out <dir>', 'directory for report.html and summary.json (default: temper-demo-<seed>)')
     .addOption(sandboxOption().default('local'))
     .option('--steps <n>', 'number of training steps (default: 24)', wholeNumber(1, 10_000))

@@ -68,7 +68,7 @@ export function trainCommand(): Command {
       'maximum number of steps by which the policy version of a group may lag',
       wholeNumber(0, 64),
     )
-    .option('--seed <n>', 'seed for task order and weight initialisation', wholeNumber(0, 2 ** 31 - 1))
+    .option('--seed <n>', 'seed for task order, weight initialisation and sampling', wholeNumber(0, 2 ** 31 - 1))
     .option('--pool <name>', 'pool of engines that serves the policy (default: the one that the environment names)')
     .option('--weight <n>', 'weight of the run among those that want slots (default: 1)', numberWithin(0.01, 1000))
     .option(

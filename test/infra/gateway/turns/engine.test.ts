@@ -90,6 +90,8 @@ describe('an engine that is away', () => {
     await using gateway = await startTestGateway(engine);
     const reply = await gateway.chat(await gateway.open('a.1'), ask('x'));
     assert.equal(reply.json.choices[0].message.content, 'Good');
+    const asked = engine.requests.map(({ seed, tokenIds }) => ({ seed, tokenIds }));
+    assert.deepEqual(asked, [asked[0], asked[0], asked[0]], 'each time the whole turn, with its seed');
     assert.equal((await gateway.control.seal('a.1')).engineFailures, 0);
   });
 

@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import type { SandboxChoice } from '../../../../workflows/contracts/sandbox-kinds.ts';
 import { type SweepRequest, sweepInput } from '../../../../workflows/contracts/sweep.ts';
 import {
@@ -29,6 +29,7 @@ const inputFields = [
   'upstream',
   'passAt',
   'infraRetries',
+  'seed',
   'reuseVerdicts',
   'leaveOut',
 ] as const satisfies readonly (keyof SweepRequest)[];
@@ -36,7 +37,7 @@ const inputFields = [
 export interface SweepOptions extends Partial<Pick<SweepRequest, (typeof inputFields)[number]>> {
   /** Path of a JSON file. */
   readonly input?: string;
-  /** Seed of the sample. */
+  /** Seed of the sample, and of the sampling. */
   readonly sample?: number;
   readonly agent?: string;
   /** Path of a JSON file. */
@@ -55,6 +56,11 @@ export function withSweepOptions(command: Command): Command {
       '--sample <seed>',
       'evaluate a random sample of the set, drawn with this seed, instead of its first tasks',
       wholeNumber(0, 2 ** 31 - 1),
+    )
+    .addOption(
+      new Option('--seed <n>', 'seed with which the model samples (default: that of --sample, else 1)')
+        .argParser(wholeNumber(0, 2 ** 31 - 1))
+        .conflicts('sample'),
     )
     .option('--attempts <k>', 'attempts per task (default: 1)', wholeNumber(1, 1000))
     .option('--concurrency <n>', 'rollouts that run at once (default: 16)', wholeNumber(1, 10_000))
