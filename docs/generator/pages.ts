@@ -100,7 +100,7 @@ export function metricsPage(): string {
     ),
     '## Metrics of a step',
     paragraph(
-      'The result of a `trainingStep` and the records of a run have, beside what the trainer reports: `maxLogprobGap` (the largest difference between the logprobs of engine and trainer when the version was published), `zeroVarianceShare`, and the deviations of the traces of the batch, summed: `trace:forks`, `trace:maskedTurns`, `trace:aborts`, `trace:unclear`, `trace:dropped`, `trace:droppedTokens`, `trace:echoes`, `trace:retries`.',
+      'The result of a `trainingStep` and the records of a run have, beside what the trainer reports: `maxLogprobGap` (the largest difference between the logprobs of engine and trainer when the version was published), `zeroVarianceShare`, and the deviations of the traces of the batch, summed: `trace:forks`, `trace:maskedTurns`, `trace:aborts`, `trace:unclear`, `trace:dropped`, `trace:droppedTokens`, `trace:echoes`, `trace:retries`. Beside its metrics a result has `meanReward` (over all scored rollouts of its groups), `scoredReward` (with those of the groups that ended untrained since the step before) and `equalGroups` (its groups with all rewards 0, all 1, or equal in between).',
     ),
   );
 }

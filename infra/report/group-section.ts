@@ -4,8 +4,8 @@ import { short } from './charts/step-bars.ts';
 import type { GroupFates } from './group-fates.ts';
 import { html, type Markup } from './markup.ts';
 
-/** The largest number of tasks on the page, to keep it readable. The JSON contains all. */
-const maxTasks = 50;
+/** The largest number of tasks on the page, to keep it readable. */
+const maxTasks = 200;
 const quarterNames = ['fastest quarter', 'second', 'third', 'slowest quarter'] as const;
 
 /** Renders the fates and rewards of the groups by how long they took, and by task. */
@@ -28,7 +28,7 @@ export function groupSection({ durations, tasks }: GroupFates): Markup | null {
       .map(
         ({ task, seconds, groups, fates, meanReward }) =>
           html`<tr><td><code>${task}</code></td><td class="n">${short(seconds)}</td><td class="n">${groups}</td><td>${fatesText(fates)}</td><td class="n">${reward(meanReward)}</td></tr>`,
-      )}</tbody></table>${tasks.length > maxTasks ? html`<p class="key">… and ${tasks.length - maxTasks} more in summary.json.</p>` : null}</details></section>`;
+      )}</tbody></table>${tasks.length > maxTasks ? html`<p class="key">… and ${tasks.length - maxTasks} more.</p>` : null}</details></section>`;
 }
 
 const reward = (value: number | null): string => value?.toFixed(2) ?? '–';

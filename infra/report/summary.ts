@@ -1,8 +1,8 @@
 import type { Ledger } from '../../workflows/contracts/cost.ts';
+import type { GroupDurations } from '../../workflows/contracts/ended-group.ts';
 import type { FlagCounts } from '../../workflows/contracts/flags.ts';
 import type { Count, Fate, Outcome } from '../../workflows/contracts/outcome.ts';
 import { type MoneyFacts, moneyOf } from './cost-table.ts';
-import type { GroupFates } from './group-fates.ts';
 import type { ReportData, StepFacts } from './report-data.ts';
 
 /** The content of `summary.json`: the key figures of a run. */
@@ -21,8 +21,7 @@ export interface Summary {
   readonly rollouts: number;
   readonly outcomes: Count<Outcome>;
   readonly fates: Count<Fate>;
-  /** The groups by duration and by task. */
-  readonly groupFates: GroupFates;
+  readonly durations: GroupDurations;
   readonly flags: FlagCounts;
   readonly tokensTrained: number;
   readonly maxStaleness: number;
@@ -50,7 +49,7 @@ export function summarise(data: ReportData): Summary {
     rollouts: sum(Object.values(rollouts)),
     outcomes: rollouts,
     fates: groups,
-    groupFates: data.groupFates,
+    durations: data.groupFates.durations,
     flags: data.flagged,
     tokensTrained: sum(steps.map(({ tokens }) => tokens)),
     maxStaleness: Math.max(0, ...steps.map(({ staleness }) => staleness)),

@@ -3,7 +3,7 @@ import type { Config } from '../../../infra/settings/config.ts';
 import type { BudgetChange } from '../../../workflows/contracts/budget.ts';
 import type { OnFlag } from '../../../workflows/contracts/on-flag.ts';
 import type { AgentOptions } from '../../../workflows/contracts/rollout.ts';
-import { type RunRequest, runInput } from '../../../workflows/contracts/run.ts';
+import { type RunRequest, type RunStatus, runInput } from '../../../workflows/contracts/run.ts';
 import type { SandboxChoice } from '../../../workflows/contracts/sandbox-kinds.ts';
 import {
   agentOption,
@@ -27,7 +27,7 @@ import {
 } from '../stack/command.ts';
 import { parseBudget } from '../text/budget.ts';
 import { asUsageError, Interrupted } from '../text/errors.ts';
-import { note, print, printJson } from '../text/output.ts';
+import { counted, note, print, printJson } from '../text/output.ts';
 import { followRun, StoppedFollowing } from './train/follow-run.ts';
 
 interface TrainOptions extends JsonOption, NetworkOptions {
@@ -113,7 +113,7 @@ async function train(options: TrainOptions): Promise<void> {
     }
     const status = await followRun(stack, id, options.json ? { onStep: printJson } : {}, interrupt.signal);
     if (options.json) printJson(status);
-    else note(`done: see \`temper show ${id}\` and \`temper report ${id}\``);
+    else note(`${doneText(status)}: see \`temper show ${id}\` and \`temper report ${id}\``);
   } catch (error) {
     if (!(error instanceof StoppedFollowing)) throw error;
     throw new Interrupted(
@@ -168,3 +168,7 @@ function merge(
     settings: { ...settings, ...defined({ agent, agentOptions, hostTools, sandbox, offlineTests }) },
   };
 }
+
+/** Says that a run is done, and how many updates it made if not each of its steps made one. */
+const doneText = ({ step, updates }: Pick<RunStatus, 'step' | 'updates'>): string =>
+  updates === step ? 'done' : `done, with ${counted(updates, 'update')} in ${counted(step, 'step')}`;

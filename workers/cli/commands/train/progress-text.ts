@@ -1,5 +1,6 @@
 import type { WarmUpProgress } from '../../../../activities/interfaces/trainer.ts';
 import type { StepRecord } from '../../../../infra/report/run-records.ts';
+import { waitText } from '../../../../workflows/algorithms/staleness.ts';
 import type { RunStatus } from '../../../../workflows/contracts/run.ts';
 import { counted } from '../../text/output.ts';
 
@@ -40,11 +41,12 @@ const scoredDiffers = ({ meanReward, scoredReward }: StepRecord['result']): bool
 /** Describes the step in progress: the live line below the finished steps. */
 export function progressText(status: RunStatus, warmUp: WarmUpProgress | null): string {
   if (warmUp !== null) return `preparing · warm-up ${warmUp.warmUpStep}/${warmUp.of}`;
-  const { phase, step, steps, inFlight, rollouts, flags, rolloutsStarted } = status;
+  const { phase, step, steps, inFlight, waitsFor, rollouts, flags, rolloutsStarted } = status;
+  const making = waitsFor.length > 0 ? waitText(status) : `step ${Math.min(step + 1, steps)}/${steps} in progress`;
   const ended = Object.values(rollouts).reduce((sum, count) => sum + count, 0);
   const odd = Object.entries(rollouts).filter(([outcome, count]) => outcome !== 'scored' && count > 0);
   return [
-    phase === 'running' ? `step ${Math.min(step + 1, steps)}/${steps} in progress` : phase,
+    phase === 'running' ? making : phase,
     `${counted(inFlight.length, 'group')} in flight`,
     `${ended} of ${rolloutsStarted} rollouts ended`,
     ...odd.map(([outcome, count]) => `${outcome} ${count}`),
