@@ -54,8 +54,8 @@ async function runLocked(config: Config, signal: AbortSignal): Promise<void> {
   await requireSharedJournals(config.sharedJournals, config.paths.journals);
   const lease = openLease(config, shared);
   const limits = createLimitReport();
-  const host = await openHost(config, shared, lease, limits);
   const gateway = createGatewayControl(controlSockets(config.paths.gatewaySockets, config.gateways));
+  const host = await openHost(config, shared, lease, { gateway, limits });
   const ending = new AbortController();
   const ended = AbortSignal.any([signal, ending.signal]);
   let kept: Promise<void> = Promise.resolve();

@@ -7,6 +7,7 @@ import { loadOwnAgents } from '../infra/agents/own-agents.ts';
 import { createRuntime, runtimeTarget } from '../infra/agents/runtime.ts';
 import { createPublicNetwork } from '../infra/egress/network.ts';
 import { createEgressPlaces } from '../infra/egress/places.ts';
+import type { GatewayControl } from '../infra/gateway/control.ts';
 import { secretsOf } from '../infra/gateway/secret.ts';
 import { createKnownRuns } from '../infra/grading/evidence/known-runs.ts';
 import { createVerdictCache } from '../infra/grading/verdict-cache.ts';
@@ -51,7 +52,7 @@ export async function openHost(
   config: Config,
   { blobs, objects, stack, verdicts, hosts }: StackState,
   lease: Pick<Lease, 'now' | 'valid'>,
-  limits?: LimitReport,
+  { gateway, limits }: { readonly gateway: Pick<GatewayControl, 'status'>; readonly limits?: LimitReport },
 ): Promise<Host> {
   const stackKeys = await openStackKeys(config, objects);
   const agents = createAgents({ cacheDir: config.cacheDir, own: await loadOwnAgents(config.agents) });
@@ -105,6 +106,7 @@ export async function openHost(
     isOfferedElsewhere: createOffers(hosts, config.host),
     hasImage: async (image) => hasImage(await providers.seen(), image),
     agent: agents.get,
+    sessions: gateway,
     gatewaySockets: config.paths.gatewaySockets,
     channel: config.channel,
     network,

@@ -93,7 +93,7 @@ async function perform(basis: Basis): Promise<Ending> {
   try {
     resolved = await resolve(basis);
     produced = await produceInEpochs(basis, resolved);
-    const excused = unscored(input, produced);
+    const excused = unscored({ ...input, ...timeLimitsOf(input, resolved) }, produced);
     if (excused !== null) return { outcome: 'cancelled', failure: excused, resolved, produced };
     const { verdict, reward } = await evaluate(currentEpoch(basis, resolved), produced);
     return { outcome: 'scored', resolved, produced, verdict, reward };
@@ -135,7 +135,7 @@ function currentEpoch(basis: Basis, resolved: ResolvedTask): EpochContext {
   return {
     ...basis,
     resolved,
-    limits: timeLimitsOf(basis.input, resolved.task),
+    limits: timeLimitsOf(basis.input, resolved),
     epoch: { rollout: firstExecutionRunId, epoch: basis.progress.epoch },
   };
 }

@@ -11,7 +11,7 @@ import type { Advantages, Batch, BatchSegment } from '../../workflows/contracts/
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { GroupReport, RolloutReport } from '../../workflows/contracts/group.ts';
 import { equalRewards, zeroCount } from '../../workflows/contracts/outcome.ts';
-import type { Segment, Trace, TraceCounts, TraceSummary } from '../../workflows/contracts/trace.ts';
+import type { Segment, Trace, TraceCounts } from '../../workflows/contracts/trace.ts';
 import { atBoundary } from '../boundary.ts';
 import type { ControlActivities, GatherBatch, GatheredBatch } from '../interfaces/control.ts';
 
@@ -56,7 +56,7 @@ export async function gather({ store, records }: BatchDependencies, input: Gathe
   const equalGroups = zeroCount(equalRewards);
   const rewards: number[] = [];
   const counts: TraceCounts[] = [];
-  const summaries: TraceSummary[] = [];
+  const summaries: NonNullable<RolloutReport['trace']>[] = [];
   let minVersion: number | null = null;
   for (const index of input.groups) {
     const report = (await records.read(input.runKey, `group-${index}`)) as GroupReport;

@@ -2,7 +2,6 @@ import { Context } from '@temporalio/activity';
 import type { Held } from '../../infra/gateway/channel/hold.ts';
 import { createChannels } from '../../infra/gateway/channel/index.ts';
 import { blamingBrokenPrograms } from '../../infra/sandbox/broken-programs.ts';
-import { asTimeWasOver } from '../../infra/sandbox/exit-status.ts';
 import { wasEndedInside } from '../../infra/sandbox/failure.ts';
 import type { ProcessStatus, Sandbox } from '../../infra/sandbox/sandbox.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
@@ -10,6 +9,7 @@ import { sessionId } from '../../workflows/contracts/ids.ts';
 import { cancelRequested } from '../boundary.ts';
 import type { AwaitAgent } from '../interfaces/host.ts';
 import { endedItself, type KnownStatus, type RecordedEnd, recordEnd } from './agent-end.ts';
+import { type InTime, waitInTime } from './agent-time.ts';
 import { collect, notCollected } from './collect.ts';
 import { agentKeyOf, type Host } from './host.ts';
 import { hasNetwork, type OpenEgress, openEgress } from './network.ts';
@@ -57,11 +57,12 @@ async function watchAgent(
   const { sandbox } = running;
   const token = host.fence();
   const egress = await openAgentEgress(host, input, sandbox);
-  const status = await untilOver(host, input, { ...running, token, egress }, signal);
+  const { status, waitedMs } = await untilOver(host, input, { ...running, token, egress }, signal);
   if (!isKnown(status)) return endUnknown(host, input, running, status);
   await host.mayAct(token, signal);
   const furtherLines = await endAndCollect(host, input, { sandbox, status }, signal);
-  return recordEnd(host, input, { sandbox, status, egress, furtherLines });
+  const end = await recordEnd(host, input, { sandbox, status, egress, furtherLines });
+  return waitedMs === null ? end : { ...end, waitedMs };
 }
 
 const isKnown = (status: ProcessStatus): status is KnownStatus =>
@@ -69,24 +70,20 @@ const isKnown = (status: ProcessStatus): status is KnownStatus =>
 
 /**
  * Carries an agent until it has ended or its time is over, and returns its status then, also if an earlier activity attempt has
- * ended it since. A cancelled agent is ended.
+ * ended it since. The clock stands still while the agent waits for an engine. A cancelled agent is ended.
  */
-async function untilOver(
-  host: Host,
-  input: AwaitAgent,
-  carried: CarriedAgent,
-  signal: AbortSignal,
-): Promise<ProcessStatus> {
+async function untilOver(host: Host, input: AwaitAgent, carried: CarriedAgent, signal: AbortSignal): Promise<InTime> {
   const { sandbox, token, egress } = carried;
-  const { timeoutMs, diskBeforeMb } = input;
   const agentKey = agentKeyOf(input.start.task.step);
   const channel = holdChannel(host, input, carried);
   try {
     const startedAtMs = carried.startedAtMs ?? performance.now() - (await sandbox.ageMs(agentKey, signal));
-    const leftMs = Math.max(0, startedAtMs + timeoutMs - performance.now());
-    const status = await sandbox.wait(agentKey, { timeoutMs: leftMs, diskBeforeMb }, signal);
-    signal.throwIfAborted();
-    return asTimeWasOver(status);
+    const elapsedMs = (): number => performance.now() - startedAtMs;
+    const waitedMs = (): Promise<number> => waitedSince(host, input, signal);
+    const inTime = await waitInTime({ ...input, sandbox, key: agentKey, elapsedMs, waitedMs }, signal);
+    // The agent of a later step has the time for which it waits itself.
+    const { step } = input.start.task;
+    return step === undefined ? inTime : { ...inTime, waitedMs: inTime.waitedMs ?? (await waitedMs()) };
   } catch (error) {
     if (cancelRequested(signal) && host.acts(token)) await endAgent(sandbox, agentKey, 'running');
     throw error;
@@ -94,6 +91,17 @@ async function untilOver(
     channel.close();
     egress?.close();
   }
+}
+
+/** Asks the gateway how long this agent has waited for an engine. One that calls no model never waits. */
+async function waitedSince(
+  host: Host,
+  { epoch, agent, waitedBeforeMs = 0 }: AwaitAgent,
+  signal: AbortSignal,
+): Promise<number> {
+  if (!host.agent(agent).usesModel) return 0;
+  const status = await host.sessions.status(sessionId(epoch), signal);
+  return Math.max(0, (status?.waitedMs ?? 0) - waitedBeforeMs);
 }
 
 /** Scores an agent that is root and erased its own records. Throws AgentStateUnknown for any other. */

@@ -1,6 +1,7 @@
 import type { Agents } from '../../infra/agents/index.ts';
 import type { Network } from '../../infra/egress/network.ts';
 import type { EgressPlaces } from '../../infra/egress/places.ts';
+import type { GatewayControl } from '../../infra/gateway/control.ts';
 import type { GatewaySockets } from '../../infra/gateway/sockets.ts';
 import type { KnownRuns } from '../../infra/grading/evidence/known-runs.ts';
 import type { VerdictCache } from '../../infra/grading/verdict-cache.ts';
@@ -61,6 +62,8 @@ export interface Host {
   /** Whether this host has an image, or needs none. */
   hasImage(image: string): Promise<boolean>;
   readonly agent: Agents['get'];
+  /** The sessions at this host's gateways. */
+  readonly sessions: Pick<GatewayControl, 'status'>;
   /** The directories of the gateways' sockets. */
   readonly gatewaySockets: Pick<GatewaySockets, 'sessions' | 'agents'>;
   /** The way of model calls from new sandboxes whose kind has a choice. */

@@ -97,6 +97,10 @@ export interface AwaitAgent extends Pick<Provisioned, 'kind' | 'diskBeforeMb'> {
   readonly epoch: RolloutEpoch;
   readonly agent: string;
   readonly timeoutMs: number;
+  /** The longest time for which its clock stands still, since it waits for an engine. */
+  readonly waitingMs: number;
+  /** The time for which the agents of earlier steps have waited; absent if there were none. */
+  readonly waitedBeforeMs?: number;
   /** The settings with which to start the agent first. */
   readonly start: Pick<StartAgent, 'task' | 'agentOptions' | 'hostTools' | 'maxTurns' | 'contextLength'>;
   /** The base commit of the diff, which the activity may capture once the agent has ended. */
@@ -115,6 +119,8 @@ export interface AgentEnd {
   readonly answer?: BlobRef;
   /** The use that it made of its network; absent if it had none. */
   readonly network?: NetworkUse;
+  /** The time for which it has waited for an engine; absent if its time was not over, unless it worked at a step of a task. */
+  readonly waitedMs?: number;
   /** The time that its start took. */
   readonly startSeconds: number;
   /** The diff, if the activity that waited for the agent's end has captured it, and the time that this took. */

@@ -42,6 +42,11 @@ export interface GenerateRequest {
    * service; the spans of the reply name them.
    */
   readonly policyVersion?: SessionSettings['policyVersion'];
+  /**
+   * Learns that the request waits for a slot or at a paused engine, and that it has got its slot. Tokens that come say that it no
+   * longer waits.
+   */
+  readonly onHeld?: (isHeld: boolean) => void;
 }
 
 export interface GenerateEvent {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { unavailable } from './checks.ts';
-import type { Engine, EngineHealth, GenerateEvent } from './engine.ts';
+import type { Engine, EngineHealth, GenerateEvent, GenerateRequest } from './engine.ts';
 import { createPool, type EngineSlot, type Pool } from './replicas/pool.ts';
 import type { SlotTable } from './replicas/slots.ts';
 
@@ -50,7 +50,7 @@ export function createReplicas(engines: readonly Engine[], options: ReplicasOpti
     url: pool.replicas.map(({ url }) => url).join(', '),
 
     async *generate(request, signal) {
-      const slot = pool.takeSlot(request) ?? (yield* waitForSlot(pool.waitForSlot(request, signal), keepAliveMs));
+      const slot = pool.takeSlot(request) ?? (yield* queued(pool, request, { keepAliveMs, signal }));
       try {
         yield* slot.replica.generate(request, signal);
       } finally {
@@ -75,6 +75,18 @@ export function createReplicas(engines: readonly Engine[], options: ReplicasOpti
 
     close: () => pool.close(),
   };
+}
+
+/** Waits for a slot, and says so to the request. */
+async function* queued(
+  pool: Pool,
+  request: GenerateRequest,
+  { keepAliveMs, signal }: { readonly keepAliveMs: number; readonly signal: AbortSignal },
+): AsyncGenerator<GenerateEvent, EngineSlot> {
+  request.onHeld?.(true);
+  const slot = yield* waitForSlot(pool.waitForSlot(request, signal), keepAliveMs);
+  request.onHeld?.(false);
+  return slot;
 }
 
 /** Yields keep-alive events until a slot is granted. A caller that gives up while queued releases its slot when it is granted. */

@@ -95,5 +95,6 @@ export const sessionStatus = z.object({
   inFlight: z.int(),
   minVersion: z.int().nullable(),
   lastActivityAt: z.number(),
+  waitedMs: z.number().describe('The time in which all running turns of the session waited for an engine, so far.'),
 });
 export type SessionStatus = Readonly<z.output<typeof sessionStatus>>;

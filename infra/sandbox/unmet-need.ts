@@ -41,8 +41,8 @@ const hosts: Need = {
 const lifetime: Need = {
   isMet: ({ longestLifetimeMs = Number.POSITIVE_INFINITY }, { lifetimeMs = 0 }) => lifetimeMs <= longestLifetimeMs,
   refusal: ({ kind, longestLifetimeMs = 0 }, { task, lifetimeMs = 0 }) =>
-    `task ${task} needs a sandbox for ${lifetimeMs / 1000} s (agent, tests and 900 s around them), but ${kind} sandboxes live for ` +
-    `${longestLifetimeMs / 1000} s at most; lower agentTimeoutSec or evaluationTimeoutSec, or use another sandbox`,
+    `task ${task} needs a sandbox for ${lifetimeMs / 1000} s (agent, its waits for engines, tests and 900 s around them), but ${kind} sandboxes live for ` +
+    `${longestLifetimeMs / 1000} s at most; lower agentTimeoutSec, engineWaitingSec or evaluationTimeoutSec, or use another sandbox`,
 };
 
 /** The needs, in the order in which they are looked at: a task gets the reason of the first that is not met. */

@@ -187,6 +187,7 @@ const summaryOf = (trace: TraceSummary['trace']): TraceSummary => ({
   sampledTokens: 2,
   promptTokens: 4,
   engineSeconds: 1,
+  waitedSeconds: 0,
   minVersion: 0,
   maxVersion: 0,
   contextOverflow: false,

@@ -91,7 +91,9 @@ async function measure(home: string, options: Options, signal: AbortSignal): Pro
   const parsers = measureParsers((parser) => live(parser));
   const set = await benchSet(join(home, 'pack'), options.tasks);
   const config = readConfigWith({ TEMPER_HOME: home, ...(set.root !== null && { TEMPER_TASK_ROOTS: set.root }) });
-  const opened = await openHost(config, await openState(config), endlessLease);
+  const opened = await openHost(config, await openState(config), endlessLease, {
+    gateway: { status: async () => null },
+  });
   const found = (await opened.providers.seen()).get(kind);
   if (found === undefined)
     throw new Error(`expected ${kind} sandboxes to be ready here, they are not; see temper doctor`);

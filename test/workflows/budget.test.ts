@@ -35,6 +35,7 @@ it('counts the tokens and sandboxes of every outcome', () => {
     promptTokens: 90,
     sampledTokens: 10,
     engineSeconds: 1,
+    waitedSeconds: 0,
     evaluationSeconds: 900,
   };
   const ledger = {

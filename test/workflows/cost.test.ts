@@ -8,6 +8,7 @@ const cost: RolloutCost = {
   promptTokens: 100,
   sampledTokens: 10,
   engineSeconds: 1.1,
+  waitedSeconds: 0,
   sandboxSeconds: { docker: 20.1 },
   evaluationSeconds: 3,
 };
@@ -32,5 +33,10 @@ it('counts a rollout without a cost as unknown, not as free', () => {
 
 it('takes the time of a turn from its start to its end', () => {
   const turn = { sampledIds: [1, 2], promptLength: 7, startedAt: 1000, endedAt: 2500 };
-  assert.deepEqual(modelUseOf([turn, turn]), { promptTokens: 14, sampledTokens: 4, engineSeconds: 3 });
+  assert.deepEqual(modelUseOf([turn, turn], 1_500), {
+    promptTokens: 14,
+    sampledTokens: 4,
+    engineSeconds: 3,
+    waitedSeconds: 1.5,
+  });
 });

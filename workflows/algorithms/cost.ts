@@ -5,12 +5,13 @@ import { sampledTokensOf } from './turns.ts';
 
 type Timed = Pick<Turn, 'upstream' | 'sampledIds' | 'promptLength' | 'startedAt' | 'endedAt'>;
 
-/** Sums up the model calls of a session. */
-export function modelUseOf(turns: readonly Timed[]): ModelUse {
+/** Sums up the model calls of a session that has waited for so long for its engine. */
+export function modelUseOf(turns: readonly Timed[], waitedMs: number): ModelUse {
   return {
     promptTokens: turns.reduce((sum, turn) => sum + turn.promptLength, 0),
     sampledTokens: turns.reduce((sum, turn) => sum + sampledTokensOf(turn), 0),
     engineSeconds: turns.reduce((sum, { startedAt, endedAt }) => sum + Math.max(0, endedAt - startedAt), 0) / 1000,
+    waitedSeconds: waitedMs / 1000,
   };
 }
 
@@ -20,6 +21,7 @@ const nothing: CostSum = {
   promptTokens: 0,
   sampledTokens: 0,
   engineSeconds: 0,
+  waitedSeconds: 0,
   sandboxSeconds: {},
   evaluationSeconds: 0,
 };
@@ -67,6 +69,7 @@ function addSums(some: CostSum, more: CostSum): CostSum {
     promptTokens: some.promptTokens + more.promptTokens,
     sampledTokens: some.sampledTokens + more.sampledTokens,
     engineSeconds: toMs(some.engineSeconds + more.engineSeconds),
+    waitedSeconds: toMs(some.waitedSeconds + more.waitedSeconds),
     sandboxSeconds,
     evaluationSeconds: toMs(some.evaluationSeconds + more.evaluationSeconds),
   };

@@ -4,7 +4,7 @@ import type { RolloutResult } from '../contracts/rollout.ts';
 import type { TraceSummary } from '../contracts/trace.ts';
 import { tricksOfRollout } from './flags.ts';
 
-/** Turns a rollout's result into its group's report of it. A report holds many rollouts, so it leaves the trace's counts out. */
+/** Turns a rollout's result into its group's report of it. A report holds many rollouts, so the trace is short. */
 export function toRolloutReport(result: RolloutResult): RolloutReport {
   const { rollout, workflowId, outcome, reward, stop, failure, trace, stageSeconds, cost } = result;
   return {
@@ -15,13 +15,14 @@ export function toRolloutReport(result: RolloutResult): RolloutReport {
     stop,
     failure,
     stageSeconds,
-    trace: trace && withoutCounts(trace),
+    trace: trace && shortened(trace),
     ...(cost !== undefined && { cost }),
     ...tricksOfRollout(result),
   };
 }
 
-function withoutCounts({ counts: _, ...summary }: TraceSummary): TraceSummary {
+function shortened(trace: TraceSummary): RolloutReport['trace'] {
+  const { counts: _, engineSeconds: __, waitedSeconds: ___, ...summary } = trace;
   return summary;
 }
 

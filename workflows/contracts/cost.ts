@@ -8,6 +8,8 @@ export const modelUse = z.object({
   sampledTokens: z.number(),
   /** The seconds from the start of each turn to its end, waits for the engine included, summed up. */
   engineSeconds: z.number(),
+  /** The seconds in which the agent waited for an engine, and its clock stood still: model calls ran, and none was sampled. */
+  waitedSeconds: z.number(),
 });
 export type ModelUse = Readonly<z.output<typeof modelUse>>;
 

@@ -22,8 +22,7 @@ export const failureKinds = {
   InvalidInput: {
     outcome: 'refused',
     retryable: false,
-    description:
-      'The input does not match its schema, a model directory cannot be read, or `upstreams.json` is invalid.',
+    description: 'The input does not match its schema, or a model directory or `upstreams.json` is invalid.',
     remedy: 'Correct the field that the message names.',
   },
   UnknownTask: {
@@ -128,8 +127,7 @@ export const failureKinds = {
     outcome: 'infra',
     retryable: true,
     description: 'The provider of the sandboxes takes no more requests for now.',
-    remedy:
-      'Nothing: the stage waits as long as the provider asks. If it happens often, ask the provider for a higher limit.',
+    remedy: 'Nothing: the stage waits as the provider asks. If it happens often, ask for a higher limit.',
   },
   EvaluationTimedOut: {
     outcome: 'infra',
@@ -164,8 +162,7 @@ export const failureKinds = {
   WorkerLost: {
     outcome: 'infra',
     retryable: false,
-    description:
-      'The worker of a stage that is bound to no host (trace, evaluation, reward) stopped answering in each retry.',
+    description: 'The worker of a stage without a host (trace, evaluation, reward) stopped answering in each retry.',
     remedy: "Read the worker's log; run `temper doctor`.",
   },
   DiskFull: {
@@ -196,9 +193,14 @@ export const failureKinds = {
   EngineUnavailable: {
     outcome: 'infra',
     retryable: true,
-    description:
-      'The engine or an upstream model stayed away longer than the gateway waits, or until the turn was cancelled.',
+    description: 'The engine or an upstream model was away longer than the gateway, or the turn itself, waits.',
     remedy: "Check the engine with `temper doctor`; for an upstream model read the gateway's log.",
+  },
+  EngineWaitExceeded: {
+    outcome: 'infra',
+    retryable: false,
+    description: 'The agent waited for an engine longer than `engineWaitingSec`, and then its time was over.',
+    remedy: 'Add engines, start fewer rollouts at once, or raise `engineWaitingSec`.',
   },
   EngineInvalid: {
     outcome: 'infra',

@@ -23,6 +23,8 @@ export const groupInput = z.strictObject({
 export type GroupInput = z.output<typeof groupInput>;
 export type GroupRequest = z.input<typeof groupInput>;
 
+type ReportedTrace = Omit<TraceSummary, 'counts' | 'engineSeconds' | 'waitedSeconds'>;
+
 /** One rollout as its group reports it: references and small numbers only. */
 export interface RolloutReport {
   readonly rollout: string;
@@ -31,7 +33,8 @@ export interface RolloutReport {
   readonly reward: number | null;
   readonly stop: StopReason | null;
   readonly failure: FailureRecord | null;
-  readonly trace: TraceSummary | null;
+  /** The trace, without its counts, and without the seconds that its cost has. */
+  readonly trace: ReportedTrace | null;
   readonly stageSeconds: Readonly<Partial<Record<Stage, number>>>;
   /** Absent if it is unknown, where a rollout has no result. */
   readonly cost?: RolloutCost;

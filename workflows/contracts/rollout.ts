@@ -77,6 +77,13 @@ export const rolloutSettings = z.strictObject({
   agentTimeoutSec: number(1, 1_000_000, 'seconds')
     .optional()
     .describe("The time limit of the agent in seconds. Default: the task's own limit, else 1800."),
+  engineWaitingSec: number(0, 1_000_000, 'seconds')
+    .default(3600)
+    .describe(
+      'The longest time in seconds for which the clock of the agent stands still, because its model calls wait for a free ' +
+        'slot of an engine, or for one that is paused, loads weights or is away. An agent that has waited longer when its ' +
+        'time is over is not scored: its rollout is `infra`. 0: the clock never stands still, and the agent is scored.',
+    ),
   evaluationTimeoutSec: number(1, 1_000_000, 'seconds')
     .optional()
     .describe("The time limit of the tests in seconds. Default: the task's own limit, else 600."),
@@ -84,7 +91,7 @@ export const rolloutSettings = z.strictObject({
     .optional()
     .describe(
       'The age in seconds at which the reaper may remove the sandbox, unless the rollout still runs. A value below the default is raised to it. ' +
-        'Default: `agentTimeoutSec` + `evaluationTimeoutSec` + 900.',
+        'Default: `agentTimeoutSec` + `engineWaitingSec` + `evaluationTimeoutSec` + 900.',
     ),
   maxTurns: integer(1, 100_000, 'turns').default(100).describe('The largest number of model calls.'),
   maxSampledTokens: integer(1, 1_000_000_000, 'tokens')

@@ -190,6 +190,8 @@ export interface TraceSummary {
   readonly promptTokens: number;
   /** The sum over all turns of their seconds, waits for the engine included. */
   readonly engineSeconds: number;
+  /** The seconds in which turns ran and none was sampled, since an engine was waited for. */
+  readonly waitedSeconds: number;
   /** Smallest and largest policy version over the sampled tokens; null when none was sampled. */
   readonly minVersion: number | null;
   readonly maxVersion: number | null;

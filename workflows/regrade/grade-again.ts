@@ -88,7 +88,8 @@ async function evaluateWork(
   { reuseVerdicts, spent }: EvaluationOptions,
 ): Promise<EvaluatedWork> {
   const { workflowId: run } = workflowInfo();
-  const { evaluationMs: timeoutMs } = timeLimitsOf({ evaluationTimeoutSec: evaluationTimeoutSec ?? undefined }, task);
+  const limits = { evaluationTimeoutSec: evaluationTimeoutSec ?? undefined };
+  const { evaluationMs: timeoutMs } = timeLimitsOf(limits, { task, usesModel: false });
   const { evaluate } = evaluation(timeoutMs, { priorityKey: sweepPriority });
   const { seconds, ...verdict } = await whereOffered(() =>
     evaluate({

@@ -141,7 +141,8 @@ class Tally implements RegradeTally {
   }
 
   #pay(outcome: Outcome, evaluationSeconds: number): void {
-    const cost = { promptTokens: 0, sampledTokens: 0, engineSeconds: 0, sandboxSeconds: {}, evaluationSeconds };
+    const model = { promptTokens: 0, sampledTokens: 0, engineSeconds: 0, waitedSeconds: 0 };
+    const cost = { ...model, sandboxSeconds: {}, evaluationSeconds };
     this.#sums = { ...this.#sums, cost: addRollout(this.#sums.cost, outcome, cost) };
   }
 

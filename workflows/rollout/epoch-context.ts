@@ -15,7 +15,7 @@ import type { TimeLimits } from './time-limits.ts';
 
 /** The work of an agent: enough to evaluate it anywhere. */
 export interface Produced {
-  readonly end: Pick<AgentEnd, 'stop' | 'exitCode' | 'log' | 'network'>;
+  readonly end: Pick<AgentEnd, 'stop' | 'exitCode' | 'log' | 'network' | 'waitedMs'>;
   readonly diff: Diff;
   /** All that it changed in its sandbox, if the tests get that. */
   readonly snapshot?: Snapshot;

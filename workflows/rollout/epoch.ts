@@ -219,8 +219,9 @@ async function closeTrace(host: string, epoch: RolloutEpoch): Promise<ModelUse |
 }
 
 /** The model calls of a sealed session. */
-const useOf = ({ promptTokens, sampledTokens, engineSeconds }: TraceSummary): ModelUse => ({
+const useOf = ({ promptTokens, sampledTokens, engineSeconds, waitedSeconds }: TraceSummary): ModelUse => ({
   promptTokens,
   sampledTokens,
   engineSeconds,
+  waitedSeconds,
 });

@@ -13,7 +13,7 @@ export interface CostMeter {
 }
 
 export function createCostMeter(): CostMeter {
-  const use = { promptTokens: 0, sampledTokens: 0, engineSeconds: 0 };
+  const use = { promptTokens: 0, sampledTokens: 0, engineSeconds: 0, waitedSeconds: 0 };
   const sandboxSeconds: Partial<Record<SandboxProvider, number>> = {};
   let incomplete = false;
   let evaluationSeconds = 0;
@@ -23,6 +23,7 @@ export function createCostMeter(): CostMeter {
       use.promptTokens += of?.promptTokens ?? 0;
       use.sampledTokens += of?.sampledTokens ?? 0;
       use.engineSeconds = toMs(use.engineSeconds + (of?.engineSeconds ?? 0));
+      use.waitedSeconds = toMs(use.waitedSeconds + (of?.waitedSeconds ?? 0));
     },
     sandbox(provider, sinceMs) {
       sandboxSeconds[provider] = toMs((sandboxSeconds[provider] ?? 0) + (Date.now() - sinceMs) / 1000);

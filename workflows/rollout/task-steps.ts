@@ -11,6 +11,7 @@ import { StageFailure } from './failure.ts';
 import type { GradedInPlace } from './grade-in-place.ts';
 import { computeReward } from './reward.ts';
 import { timeLimitsOf } from './time-limits.ts';
+import { waitedTooLong } from './unscored.ts';
 import { type Worked, workOnce } from './work-once.ts';
 
 interface PreparedForSteps extends Prepared {
@@ -31,15 +32,19 @@ export async function workInSteps(
   const rows: StepResult[] = [];
   const flags: Flag[] = [];
   let last: Worked | undefined;
+  let waitedBeforeMs = 0;
   for (const [index, step] of sandboxed.steps.entries()) {
     const inStep = contextOf(context, index + 1);
-    const work = await workOnce(inStep, host, sandboxed).catch((error: unknown) => ifUnprepared(error, index));
+    const work = await workOnce(inStep, host, { ...sandboxed, waitedBeforeMs }).catch((error: unknown) =>
+      ifUnprepared(error, index),
+    );
     if (work instanceof StageFailure) {
       rows.push(...sandboxed.steps.slice(index).map(rowOfNone));
       context.progress.note(`step ${step.name} could not begin: ${work.message}`);
       break;
     }
     const graded = await gradeStep(inStep, { ...work, limitsCreations });
+    waitedBeforeMs += work.end.waitedMs ?? 0;
     last = { ...work, end: withNetworkOf(work.end, last), graded };
     flags.push(...flagsOf(last));
     if ('failure' in graded) break;
@@ -60,7 +65,7 @@ export async function workInSteps(
 function contextOf(context: EpochContext, number: number): EpochContext {
   const { resolved, input } = context;
   const task = taskOfStep(resolved.task, number);
-  return { ...context, resolved: { ...resolved, task }, limits: timeLimitsOf(input, task) };
+  return { ...context, resolved: { ...resolved, task }, limits: timeLimitsOf(input, { ...resolved, task }) };
 }
 
 /** Returns the failure of a set-up that follows an agent's work, which may have caused it: the step counts as 0. Throws any other. */
@@ -116,11 +121,11 @@ const flagsOf = ({ diff, end, graded }: Worked): readonly Flag[] => [
 ];
 
 /**
- * Whether the steps after this one are left out: its reward or a score is too low, its tests have given none, or the run does
- * not score this end of its agent.
+ * Whether the steps after this one are left out: its reward or a score is too low, its tests have given none, or this end of its
+ * agent is not scored.
  */
 function endsTask(
-  { input, progress }: EpochContext,
+  { input, progress, limits }: EpochContext,
   step: TaskStep,
   { end, verdict, next }: Pick<Worked, 'end'> & { readonly verdict: Verdict; readonly next: TaskStep | undefined },
 ): boolean {
@@ -130,6 +135,6 @@ function endsTask(
   if (lacking.length > 0 && step.minScores !== undefined && next !== undefined) {
     progress.note(`step ${next.name} did not begin: step ${step.name} has ${lacking.join(', and ')}`);
   }
-  if (lacking.length > 0) return true;
+  if (lacking.length > 0 || waitedTooLong(end, limits)) return true;
   return end.stop === 'deadline' && input.unscored.includes(end.stop);
 }

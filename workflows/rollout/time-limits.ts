@@ -1,6 +1,6 @@
 import { provisioningMs } from '../activity-options.ts';
 import type { RolloutInput } from '../contracts/rollout.ts';
-import type { Task, TaskStep } from '../contracts/task.ts';
+import type { ResolvedTask, TaskStep } from '../contracts/task.ts';
 
 const defaultAgentSec = 1800;
 const defaultEvaluationSec = 600;
@@ -9,9 +9,11 @@ const marginSec = 900;
 
 export interface TimeLimits {
   readonly agentMs: number;
+  /** The longest time for which the clock of an agent stands still. */
+  readonly waitingMs: number;
   readonly evaluationMs: number;
   /**
-   * The age at which the reaper may remove a sandbox if the server no longer knows its rollout; above agent and
+   * The age at which the reaper may remove a sandbox if the server no longer knows its rollout; above agent, its waiting and
    * evaluation together.
    */
   readonly lifetimeMs: number;
@@ -19,21 +21,28 @@ export interface TimeLimits {
   readonly sessionMs: number;
 }
 
-type RequestedLimits = Pick<RolloutInput, 'agentTimeoutSec' | 'evaluationTimeoutSec' | 'sandboxLifetimeSec'>;
+type RequestedLimits = Pick<RolloutInput, 'agentTimeoutSec' | 'evaluationTimeoutSec' | 'sandboxLifetimeSec'> &
+  Partial<Pick<RolloutInput, 'engineWaitingSec'>>;
 
 /** Returns the limits of the input, else those of the task, else the defaults. */
-export function timeLimitsOf(input: RequestedLimits, task: Task): TimeLimits {
+export function timeLimitsOf(
+  input: RequestedLimits,
+  { task, usesModel }: Pick<ResolvedTask, 'task' | 'usesModel'>,
+): TimeLimits {
+  const waitingSec = usesModel ? (input.engineWaitingSec ?? 0) : 0;
   const agentSec = input.agentTimeoutSec ?? task.agentTimeoutSec ?? defaultAgentSec;
   const evaluationSec = input.evaluationTimeoutSec ?? task.evaluationTimeoutSec ?? defaultEvaluationSec;
   // A task of several steps has these limits in each of them, unless the step has its own.
   const steps: readonly Partial<TaskStep>[] = task.steps ?? [{}];
   const secondsOf = (step: Partial<TaskStep>): number =>
     (input.agentTimeoutSec ?? step.agentTimeoutSec ?? agentSec) +
+    waitingSec +
     (input.evaluationTimeoutSec ?? step.evaluationTimeoutSec ?? evaluationSec) +
     marginSec;
   const least = steps.reduce((sum, step) => sum + secondsOf(step), 0);
   const lifetimeSec = Math.max(input.sandboxLifetimeSec ?? least, least);
   const lifetimeMs = lifetimeSec * 1000;
   const sessionMs = lifetimeMs + provisioningMs;
-  return { agentMs: agentSec * 1000, evaluationMs: evaluationSec * 1000, lifetimeMs, sessionMs };
+  const [agentMs, waitingMs, evaluationMs] = [agentSec * 1000, waitingSec * 1000, evaluationSec * 1000];
+  return { agentMs, waitingMs, evaluationMs, lifetimeMs, sessionMs };
 }

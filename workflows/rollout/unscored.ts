@@ -1,15 +1,17 @@
+import type { AgentEnd } from '../../activities/interfaces/host.ts';
 import type { FailureRecord } from '../contracts/failures.ts';
 import type { RolloutInput } from '../contracts/rollout.ts';
 import type { TraceSummary } from '../contracts/trace.ts';
 import type { Produced } from './epoch-context.ts';
 import { StageFailure } from './failure.ts';
+import type { TimeLimits } from './time-limits.ts';
 
 /**
- * Decides whether an agent's work is not scored. Throws a `StageFailure` if the engine or the gateway failed at a turn, which
- * makes the rollout `infra`. Returns a failure if the run does not score this end of an agent, else null.
+ * Decides whether an agent's work is not scored. Throws a `StageFailure` if the engine or the gateway failed at a turn, or kept the
+ * agent waiting until its time was over, which makes the rollout `infra`. Returns a failure if the run does not score this end of an agent, else null.
  */
 export function unscored(
-  { unscored: excluded }: Pick<RolloutInput, 'unscored'>,
+  { unscored: excluded, waitingMs }: Pick<RolloutInput, 'unscored'> & Pick<TimeLimits, 'waitingMs'>,
   { end, trace, steps = [] }: Pick<Produced, 'end' | 'trace' | 'steps'>,
 ): FailureRecord | null {
   if (trace?.environmentFailures !== undefined)
@@ -18,11 +20,26 @@ export function unscored(
   const submitted = end.stop === 'submitted' && steps.every(({ stop }) => stop === null || stop === 'submitted');
   const failed = trace !== null && (!submitted || trace.cutOff === true) ? failureIn(trace) : null;
   if (failed !== null) throw new StageFailure({ ...failed, stage: 'awaitAgent' }, false);
+  if (waitedTooLong(end, { waitingMs }))
+    throw new StageFailure({ ...tooLong(end, waitingMs), stage: 'awaitAgent' }, false);
   const stop = trace?.contextOverflow && end.stop !== 'submitted' ? 'context-overflow' : end.stop;
   if (stop !== 'deadline' && stop !== 'context-overflow') return null;
   if (!excluded.includes(stop)) return null;
   return { type: 'Excluded', message: `the run does not score an agent that ends by ${stop}`, stage: 'awaitAgent' };
 }
+
+/** Whether an agent was ended before it had used its time, because it had waited longer than its clock may stand still. */
+export const waitedTooLong = (
+  { stop, waitedMs = 0 }: Pick<AgentEnd, 'stop' | 'waitedMs'>,
+  { waitingMs }: Pick<TimeLimits, 'waitingMs'>,
+): boolean => stop === 'deadline' && waitingMs > 0 && waitedMs > waitingMs;
+
+const tooLong = ({ waitedMs = 0 }: Pick<AgentEnd, 'waitedMs'>, waitingMs: number): Omit<FailureRecord, 'stage'> => ({
+  type: 'EngineWaitExceeded',
+  message:
+    `the agent waited ${Math.round(waitedMs / 1000)} s for an engine, its clock stands still for ${waitingMs / 1000} s at most ` +
+    '(engineWaitingSec), and then its time was over; add engines, start fewer rollouts or raise engineWaitingSec',
+});
 
 /** The failure of a rollout whose environment was lost, whatever the agent did afterwards: its reward is unknown. */
 const lostEnvironment = {

@@ -1,5 +1,5 @@
 import { CancellationScope, isCancellation, log } from '@temporalio/workflow';
-import type { AgentEnd } from '../../activities/interfaces/host.ts';
+import type { AgentEnd, AwaitAgent } from '../../activities/interfaces/host.ts';
 import { agentOn, cancelOn, capturingOn } from '../activities.ts';
 import type { Diff } from '../contracts/diff.ts';
 import { captureSnapshot, needsSnapshot } from './capture-snapshot.ts';
@@ -12,8 +12,11 @@ export interface Worked extends Omit<Produced, 'trace' | 'limitsCreations'> {
   readonly released: boolean;
 }
 
+/** The sandbox of an agent, and the time for which the agents of earlier steps have waited for an engine. */
+type PreparedWork = Prepared & Pick<AwaitAgent, 'waitedBeforeMs'>;
+
 /** Lets an agent work in its sandbox until its end, and captures what its tests will get. */
-export async function workOnce(context: EpochContext, host: EpochHost, sandboxed: Prepared): Promise<Worked> {
+export async function workOnce(context: EpochContext, host: EpochHost, sandboxed: PreparedWork): Promise<Worked> {
   const { epoch, resolved } = context;
   const { kind, baseCommit } = sandboxed;
   const { captured, released, answer, ...end } = await runAgent(context, host, sandboxed);
@@ -26,7 +29,7 @@ export async function workOnce(context: EpochContext, host: EpochHost, sandboxed
 
 const adoption = ({ adoptedAs }: EpochHost) => (adoptedAs === undefined ? {} : { adoptedAs });
 
-interface Ended extends Pick<AgentEnd, 'stop' | 'exitCode' | 'log' | 'network' | 'answer'> {
+interface Ended extends Pick<AgentEnd, 'stop' | 'exitCode' | 'log' | 'network' | 'answer' | 'waitedMs'> {
   readonly captured: Diff | undefined;
   readonly released: boolean;
 }
@@ -38,21 +41,23 @@ interface Ended extends Pick<AgentEnd, 'stop' | 'exitCode' | 'log' | 'network' |
 async function runAgent(
   { input, resolved, limits, epoch, progress }: EpochContext,
   host: EpochHost,
-  { kind, contextLength, diskBeforeMb, baseCommit, carriesChanges }: Prepared,
+  { kind, contextLength, diskBeforeMb, baseCommit, carriesChanges, waitedBeforeMs = 0 }: PreparedWork,
 ): Promise<Ended> {
   const { agent, agentOptions, maxTurns } = input;
   const { task, hostTools } = resolved;
   const options = { ...(agentOptions && { agentOptions }), ...(hostTools && { hostTools }) };
   const start = { task, maxTurns, contextLength, ...options };
   const releases = task.step === undefined && task.gradedIn !== 'same' && !needsSnapshot(task, carriesChanges);
-  const timeoutMs = limits.agentMs;
+  const { agentMs: timeoutMs, waitingMs } = limits;
   const { startSeconds, captureSeconds, releaseSeconds, diff, ...end } = await host
     .stage('awaitAgent', () =>
-      agentOn(host.name, timeoutMs).awaitAgent({
+      agentOn(host.name, timeoutMs + waitingMs).awaitAgent({
         epoch,
         agent,
         kind,
         timeoutMs,
+        waitingMs,
+        ...(waitedBeforeMs > 0 && { waitedBeforeMs }),
         diskBeforeMb,
         start,
         baseCommit,

@@ -52,7 +52,8 @@ class ProbedReplica implements Replica {
   readonly slots: RequestSlots;
   readonly #engine: Engine;
   readonly #options: ReplicaOptions;
-  readonly #running = new Set<AbortController>();
+  /** The requests that it works on, each with what aborts it. */
+  readonly #running = new Map<AbortController, GenerateRequest>();
   #inService = false;
   #reason = 'it has not answered yet';
   #health: EngineHealth | null = null;
@@ -113,6 +114,8 @@ class ProbedReplica implements Replica {
     this.#version = health.version;
     this.#misses = 0;
     this.#inService = true;
+    // A paused engine holds its requests without a word.
+    if (health.paused) for (const { onHeld } of this.#running.values()) onHeld?.(true);
     if (isRollback) this.#options.onRollback();
     if (changed) this.#options.onChange(this);
   }
@@ -137,7 +140,7 @@ class ProbedReplica implements Replica {
     }
     this.#probeMissed(reason);
     if (this.#misses < missesToAbort) return;
-    for (const run of this.#running) run.abort(unavailable(`${this.url}: aborted: ${reason}`));
+    for (const run of this.#running.keys()) run.abort(unavailable(`${this.url}: aborted: ${reason}`));
   }
 
   #leaveService(reason: string): void {
@@ -152,7 +155,7 @@ class ProbedReplica implements Replica {
     const run = new AbortController();
     const stop = (): void => run.abort(signal.reason);
     signal.addEventListener('abort', stop);
-    this.#running.add(run);
+    this.#running.set(run, request);
     try {
       for await (const event of this.#engine.generate(request, run.signal)) {
         this.#noteVersion(event);

@@ -42,6 +42,8 @@ export type JournalRecord =
   | { readonly kind: 'host-call'; readonly call: HostCallRecord }
   /** A failed request; `flag` is the stored name of its reason. */
   | { readonly kind: 'flag'; readonly flag: RequestFailure; readonly key: string; readonly at: number }
+  /** The milliseconds that the session has waited for an engine since its start; the last such record counts. */
+  | { readonly kind: 'waited'; readonly ms: number }
   /** Written when a process unloads the session. `retries` counts from the session's start, without those of killed processes. */
   | { readonly kind: 'rest'; readonly at: number; readonly retries: number }
   | { readonly kind: 'close'; readonly at: number; readonly retries?: number };

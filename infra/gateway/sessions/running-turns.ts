@@ -1,6 +1,7 @@
 import type { TurnRecord } from '../branches/turn-record.ts';
 import type { GatewayError } from '../gateway-error.ts';
 import type { RunningTurn } from '../turns/turn.ts';
+import type { Waits } from './waits.ts';
 
 type Running = RunningTurn<TurnRecord>;
 
@@ -17,7 +18,7 @@ export interface RunningTurns {
   cancel(reason: GatewayError): Promise<void>;
 }
 
-export function createRunningTurns(): RunningTurns {
+export function createRunningTurns(waits: Pick<Waits, 'begin'>): RunningTurns {
   const byKey = new Map<string, Running>();
 
   async function ended(): Promise<void> {
@@ -34,7 +35,10 @@ export function createRunningTurns(): RunningTurns {
     },
     add(turn) {
       byKey.set(turn.key, turn);
+      const wait = waits.begin();
+      turn.watchHeld(wait.hold);
       const leave = (): void => {
+        wait.end();
         // Another turn may have taken the place of an abandoned one.
         if (byKey.get(turn.key) === turn) byKey.delete(turn.key);
       };

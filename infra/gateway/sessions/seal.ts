@@ -36,7 +36,7 @@ export async function sealTrace(session: Session, store: Store, absences: readon
     trace: await store.putJson(trace),
     turns: turns.length,
     segments: segments.length,
-    ...modelUseOf(turns),
+    ...modelUseOf(turns, session.waits.ms),
     minVersion: versions.min,
     maxVersion: versions.max,
     contextOverflow: session.failures.overflowed,

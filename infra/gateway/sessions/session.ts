@@ -16,10 +16,11 @@ import { createFence, type Fence, type FenceDeps } from './fence.ts';
 import { createHostCalls, type HostCalls } from './host-calls.ts';
 import type { Journal, JournalRecord } from './journal.ts';
 import { createRequestFailures, type RequestFailures, type UnansweredRequests } from './request-failures.ts';
-import { createRunningTurns } from './running-turns.ts';
+import { createRunningTurns, type RunningTurns } from './running-turns.ts';
 import { createSamples, type RequestOrigin, type Sample } from './samples.ts';
 import type { OpenedFile } from './session-files.ts';
 import { limitReached, wantsMore } from './session-limits.ts';
+import { createWaits, type Waits } from './waits.ts';
 
 /** The model calls of one rollout. The journal orders its turns; a turn without a journal record never happened. */
 export interface Session {
@@ -31,6 +32,9 @@ export interface Session {
   readonly retries: number;
   readonly failures: UnansweredRequests;
   readonly openedAt: number;
+  readonly waits: Waits;
+  /** Whether its lifetime is over, by a clock that does not jump. */
+  readonly isExpired: boolean;
   status(): SessionStatus;
   /** Notes that the session is being used. */
   touch(): void;
@@ -70,7 +74,9 @@ class LiveSession implements Session {
   readonly #fence: Fence;
   readonly #journal: Journal;
   readonly #backend: ModelBackend;
-  readonly #running = createRunningTurns();
+  readonly waits: Waits;
+  readonly #running: RunningTurns;
+  readonly #expiresAtMs: number;
   readonly #samples = createSamples();
   readonly #commit: TurnContext['commit'];
   #closed: GatewayError | null = null;
@@ -81,8 +87,11 @@ class LiveSession implements Session {
 
   constructor(deps: SessionDeps, { journal, opened, records }: OpenedFile) {
     this.opened = opened;
+    this.#expiresAtMs = performance.now() + opened.expiresAt - Date.now();
     this.#fence = createFence(deps, opened);
     this.#journal = this.#fence.guard(journal);
+    this.waits = createWaits(this.#journal);
+    this.#running = createRunningTurns(this.waits);
     const { upstream } = opened;
     this.#backend =
       upstream === undefined ? createPolicyBackend(deps, opened) : createUpstreamBackend(deps, opened, upstream);
@@ -124,6 +133,7 @@ class LiveSession implements Session {
     } else if (record.kind === 'delivered') for (const one of record.deliveries) this.#samples.restoreDelivery(one);
     else if (record.kind === 'host-call') this.hostCalls.restore(record.call);
     else if (record.kind === 'flag') this.failures.restore({ failure: record.flag, key: record.key, at: record.at });
+    else if (record.kind === 'waited') this.waits.restore(record.ms);
     else if (record.kind === 'rest') this.#retries = this.#journaledRetries = record.retries;
     else if (record.kind === 'close') {
       this.#closed = new GatewayError('session-closed', 'this session is closed');
@@ -139,6 +149,10 @@ class LiveSession implements Session {
     return this.#backend.forks;
   }
 
+  get isExpired(): boolean {
+    return performance.now() >= this.#expiresAtMs;
+  }
+
   get retries(): number {
     return this.#retries;
   }
@@ -150,6 +164,7 @@ class LiveSession implements Session {
       inFlight: this.#running.count,
       minVersion: versionRange(this.turns).min,
       lastActivityAt: this.#lastActivityAt,
+      waitedMs: this.waits.ms,
     };
   }
 
@@ -221,7 +236,7 @@ class LiveSession implements Session {
   #checkOpen(): void {
     this.#fence.requireLife();
     if (this.#closed !== null) throw this.#closed;
-    if (Date.now() >= this.opened.expiresAt) throw new GatewayError('session-closed', 'this session has expired');
+    if (this.isExpired) throw new GatewayError('session-closed', 'this session has expired');
   }
 
   #start(planned: PlannedTurn, sample: Sample): ReplyingTurn<TurnRecord> {
@@ -254,6 +269,7 @@ class LiveSession implements Session {
     await this.#cancelRunning(reason);
     await this.failures.write();
     if (!wasOpen) return;
+    await this.waits.write();
     const retries = this.#retries === 0 ? {} : { retries: this.#retries };
     await this.#journal.append({ kind: 'close', at: Date.now(), ...retries });
     this.#journaledRetries = this.#retries;
@@ -268,6 +284,7 @@ class LiveSession implements Session {
       if (this.#fence.state !== 'valid') return;
       await this.failures.write();
       await this.#writeDelivered();
+      await this.waits.write();
       if (this.#retries === this.#journaledRetries) return;
       await this.#journal.append({ kind: 'rest', at: Date.now(), retries: this.#retries });
     } finally {

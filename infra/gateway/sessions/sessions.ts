@@ -158,7 +158,8 @@ class SessionTable implements Sessions {
     if ('holder' in found) return this.#peer(found).status(id);
     if (!('sealed' in found)) return found.status();
     const { summary, at } = found.sealed;
-    return { state: 'sealed', turns: summary.turns, inFlight: 0, minVersion: summary.minVersion, lastActivityAt: at };
+    const { turns, minVersion, waitedSeconds } = summary;
+    return { state: 'sealed', turns, inFlight: 0, minVersion, lastActivityAt: at, waitedMs: waitedSeconds * 1000 };
   }
 
   async minVersions(groups: readonly string[]): Promise<(number | null)[]> {
@@ -197,13 +198,13 @@ class SessionTable implements Sessions {
     const found = await this.#get(id);
     if ('holder' in found) return this.#peer(found).close(id);
     if ('sealed' in found) {
-      const { promptTokens, sampledTokens, engineSeconds } = found.sealed.summary;
-      return engineSeconds === undefined ? null : { promptTokens, sampledTokens, engineSeconds };
+      const { promptTokens, sampledTokens, engineSeconds, waitedSeconds } = found.sealed.summary;
+      return { promptTokens, sampledTokens, engineSeconds, waitedSeconds };
     }
     if (this.#deps.lease.of(found.opened.fence) === 'fenced') return null;
     requireLease(this.#deps, found.opened);
     await found.close(new GatewayError('session-closed', 'this session is closed'));
-    return modelUseOf(found.turns);
+    return modelUseOf(found.turns, found.waits.ms);
   }
 
   #peer({ holder }: RemoteSession): GatewayControl {
@@ -223,7 +224,8 @@ class SessionTable implements Sessions {
       const session = await loading.catch(() => null);
       if (session === null || 'holder' in session || this.#sealing.has(id)) return;
       const isUnused = session.isIdle(now - this.#deps.idleMs) || this.#isVoid(session);
-      if (now >= session.opened.expiresAt || isUnused) await this.#unload(id, session);
+      if (session.isExpired || isUnused) await this.#unload(id, session);
+      else await session.waits.write();
     });
   }
 

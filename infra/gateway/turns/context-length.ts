@@ -46,14 +46,14 @@ export function createContextLength(
 
   async function wait(onUnavailable: () => void, signal: AbortSignal): Promise<number | null> {
     if (known !== undefined) await refresh();
-    for (const startedAt = Date.now(); known === undefined; ) {
+    for (const startedAt = performance.now(); known === undefined; ) {
       try {
         await ask(signal);
       } catch (error) {
         signal.throwIfAborted();
         if (!(error instanceof TemperFailure) || error.type !== 'EngineUnavailable') throw error;
         onUnavailable();
-        if (Date.now() - startedAt >= engineGraceMs) {
+        if (performance.now() - startedAt >= engineGraceMs) {
           throw new GatewayError('engine-unavailable', error.message, { cause: error });
         }
         await sleep(limits.retryMaxMs / 4, undefined, { signal });

@@ -120,7 +120,12 @@ async function sampleReply(
   const asked = askedTokens(request, sampling);
   const override = overrideOf(request, sampling);
   const { engine, contextLength } = await policies.of(policy);
-  const length = await contextLength.wait(() => sink.setWaiting(true), signal);
+  const onUnavailable = (): void => {
+    sink.setWaiting(true);
+    sink.setHeld(true);
+  };
+  const length = await contextLength.wait(onUnavailable, signal);
+  sink.setHeld(false);
   const left = length === null ? Number.POSITIVE_INFINITY : length - plan.prompt.length;
   if (length !== null && left <= 0) {
     await context.noteOverflow();
@@ -144,6 +149,7 @@ async function sampleReply(
         decoder.restart(ids);
       },
       onWaiting: sink.setWaiting,
+      onHeld: sink.setHeld,
     },
     signal,
   );

@@ -38,6 +38,8 @@ export interface SamplingRequest extends Required<Pick<OpenSession, 'session' | 
   readonly onRewind: (ids: readonly number[]) => void;
   /** Called with true when the engine failed or samples nothing and is retried; with false when it samples again. */
   readonly onWaiting: (isWaiting: boolean) => void;
+  /** Called with true when nothing samples the turn, whatever the engine is waited for; with false when it is sampled again. */
+  readonly onHeld: (isHeld: boolean) => void;
 }
 
 /**
@@ -57,6 +59,7 @@ export async function sampleTurn(request: SamplingRequest, signal: AbortSignal):
     if (part.kind === 'lost') {
       request.onRewind(ids);
       request.onWaiting(true);
+      request.onHeld(true);
       await retries.wait(part.failure, part.tokens, part.lastEventAt, signal);
       continue;
     }
@@ -68,6 +71,7 @@ export async function sampleTurn(request: SamplingRequest, signal: AbortSignal):
     if (ids.length >= request.maxTokens) return { ids, logprobs, versions, finishReason: 'length', aborts };
     // An engine that aborts after some tokens is updating its weights; one that aborts before the first counts as away.
     if (part.ids.length === 0) request.onWaiting(true);
+    request.onHeld(true);
     await retries.wait('it aborts every request', part.ids.length, part.lastEventAt, signal);
   }
 }
@@ -87,7 +91,7 @@ function createRetries({ engine, engineGraceMs }: SamplingRequest) {
       } else {
         awaySince ??= lastEventAt;
       }
-      const awayMs = awaySince === null ? 0 : Date.now() - awaySince;
+      const awayMs = awaySince === null ? 0 : performance.now() - awaySince;
       if (awayMs >= engineGraceMs || failures > limits.engineAborts) {
         throw engineUnavailable(engine.url, awayMs, failures, cause);
       }
@@ -97,7 +101,7 @@ function createRetries({ engine, engineGraceMs }: SamplingRequest) {
   };
 }
 
-/** The result of one request to the engine. `lastEventAt`: the time of the engine's last event, or of the request. */
+/** The result of one request to the engine. `lastEventAt`: the time of the engine's last sign of life, or of the request. */
 type Part = { readonly lastEventAt: number } & (
   | ({ readonly kind: 'sampled' } & Sampled)
   | { readonly kind: 'lost'; readonly failure: unknown; readonly tokens: number }
@@ -119,20 +123,29 @@ async function samplePart(
     isSilent = true;
     ending.abort();
   }, limits.engineSilenceMs);
-  let lastEventAt = Date.now();
+  let lastEventAt = performance.now();
   const ids: number[] = [];
   const logprobs: number[] = [];
   try {
-    const generation = generationOf(request, before, attempt);
+    const generation = {
+      ...generationOf(request, before, attempt),
+      // An engine that says that it is paused is not silent.
+      onHeld(isHeld: boolean): void {
+        timer.refresh();
+        lastEventAt = performance.now();
+        request.onHeld(isHeld);
+      },
+    };
     let last: GenerateEvent | null = null;
     for await (const event of request.engine.generate(generation, ending.signal)) {
       timer.refresh();
-      lastEventAt = Date.now();
+      lastEventAt = performance.now();
       last = event;
       for (const id of event.tokenIds) ids.push(id);
       for (const logprob of event.logprobs) logprobs.push(logprob);
       if (event.tokenIds.length === 0) continue;
       request.onWaiting(false);
+      request.onHeld(false);
       request.onIds(event.tokenIds);
     }
     return { kind: 'sampled', lastEventAt, ...checked(request.engine, ids, logprobs, last) };

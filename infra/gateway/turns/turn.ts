@@ -28,6 +28,8 @@ export interface RunningTurn<Result> extends ReplyingTurn<Result> {
    * engine when the turn is cancelled.
    */
   readonly waiting: boolean;
+  /** Tells the listener when the turn begins to wait for a slot, a paused engine or one that is away, and when it is sampled. */
+  watchHeld(listener: (isHeld: boolean) => void): void;
   cancel(reason: GatewayError): void;
 }
 
@@ -38,6 +40,8 @@ export interface ReplySink {
   readonly rewind: () => void;
   /** Notes that the engine failed and is retried, or that it has sent something again. */
   readonly setWaiting: (isWaiting: boolean) => void;
+  /** Notes whether an engine is waited for, whatever the reason. */
+  readonly setHeld: (isHeld: boolean) => void;
 }
 
 export interface TurnInput<Sampled, Result> extends Pick<ReplyingTurn<Result>, 'key' | 'createdAt' | 'promptTokens'> {
@@ -57,6 +61,7 @@ export function startTurn<Sampled, Result>(input: TurnInput<Sampled, Result>): R
   let followers = 0;
   let committing = false;
   let waiting = false;
+  let onHeld: (isHeld: boolean) => void = () => {};
 
   async function run(): Promise<Result> {
     const sink: ReplySink = {
@@ -68,6 +73,7 @@ export function startTurn<Sampled, Result>(input: TurnInput<Sampled, Result>): R
       setWaiting(isWaiting) {
         waiting = isWaiting;
       },
+      setHeld: (isHeld) => onHeld(isHeld),
     };
     const sampled = await sample(sink, abort.signal);
     waiting = false;
@@ -93,6 +99,9 @@ export function startTurn<Sampled, Result>(input: TurnInput<Sampled, Result>): R
     },
     get waiting() {
       return waiting;
+    },
+    watchHeld(listener) {
+      onHeld = listener;
     },
     deltas() {
       reply.observe();

@@ -40,13 +40,13 @@ export async function askUpstream(
     ...(upstream.apiKey !== null && { authorization: `Bearer ${upstream.apiKey}` }),
     ...(upstream.namesSession && { [sessionHeader]: session, [turnHeader]: key }),
   };
-  const startedAt = Date.now();
+  const startedAt = performance.now();
   for (let attempt = 0; ; attempt += 1) {
     const answer = await post(upstream, { headers, body }, signal);
     if (!('away' in answer)) return readReply(upstream, read(upstream, answer), key);
     onUnavailable();
     const waitMs = Math.min(firstWaitMs * 2 ** attempt, longestWaitMs);
-    if (Date.now() - startedAt + waitMs > graceMs) throw unavailable(upstream, attempt + 1, answer.away);
+    if (performance.now() - startedAt + waitMs > graceMs) throw unavailable(upstream, attempt + 1, answer.away);
     await sleep(waitMs, undefined, { signal });
   }
 }

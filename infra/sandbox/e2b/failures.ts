@@ -46,7 +46,7 @@ function explained(what: string, cause: unknown): TemperFailure {
   if (status === 400 && /timeout cannot be greater/i.test(evidence)) {
     return new SandboxFailure(
       'UnsupportedTask',
-      `could not ${what}: the account allows no sandbox that lives as long as agent and tests may take; shorten agentTimeoutSec, or set TEMPER_E2B_HOURS to the account's limit`,
+      `could not ${what}: the account allows no sandbox that lives as long as agent and tests may take; lower agentTimeoutSec or engineWaitingSec, or set TEMPER_E2B_HOURS to the account's limit`,
       details,
     );
   }

@@ -7,6 +7,7 @@ export interface ScriptedReplica extends ScriptedEngine {
   readonly probes: number;
   state: 'ready' | 'starting' | 'refused' | 'silent';
   version: number | null;
+  paused: boolean;
   capacity: EngineCapacity | undefined;
 }
 
@@ -21,6 +22,7 @@ export function createScriptedReplica(
     url,
     state: 'ready',
     version: 1,
+    paused: false,
     capacity: undefined,
     get probes() {
       return probes;
@@ -30,10 +32,10 @@ export function createScriptedReplica(
     },
     async health(signal): Promise<EngineHealth> {
       probes += 1;
-      const { state, version, capacity } = replica;
+      const { state, version, paused, capacity } = replica;
       if (state === 'refused') throw new TemperFailure('EngineUnavailable', `${url} refuses connections`);
       if (state === 'silent') await silence(signal);
-      const known = { ready: state === 'ready', paused: false, version, contextLength: 100_000 };
+      const known = { ready: state === 'ready', paused, version, contextLength: 100_000 };
       return capacity === undefined ? known : { ...known, capacity };
     },
   };

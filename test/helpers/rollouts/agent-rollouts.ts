@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Host } from '../../../activities/host/host.ts';
 import { createTraceActivities } from '../../../activities/host/traces.ts';
+import { createSlotTable } from '../../../infra/engine/replicas/slots.ts';
+import { createReplicas } from '../../../infra/engine/replicas.ts';
 import { createVllmEngine } from '../../../infra/engine/vllm.ts';
 import { secretOf } from '../../../infra/gateway/secret.ts';
 import type { HostTool } from '../../../infra/gateway/tools/host-tool.ts';
@@ -54,6 +56,8 @@ export interface AgentRolloutsOptions {
   readonly upstreams?: Upstreams;
   /** Host tools beside temper's own. Default: none. */
   readonly hostTools?: readonly HostTool[];
+  /** Whether the engine says that it is paused. With it, the engine is probed as in production. Default: never, and no probes. */
+  readonly isPaused?: () => boolean;
   /** The way of the model calls. Default: sockets. */
   readonly channel?: ChannelKind;
   /** The time for which relays hold model calls over a stream. Default: a minute. */
@@ -69,6 +73,7 @@ export async function startAgentRollouts(
     taskRoot,
     upstreams,
     hostTools = [],
+    isPaused,
     channel,
     holdMs,
     network,
@@ -78,8 +83,11 @@ export async function startAgentRollouts(
   const provider = providerIn(home);
   let sandbox = '';
   const server = await startTestServer();
-  const vllm = await startScriptedVllm((promptIds) => answer(promptIds, gateway, sandbox));
-  const engine = createVllmEngine({ url: vllm.url, model: 'policy', method: 'reload' });
+  const vllm = await startScriptedVllm((promptIds) => answer(promptIds, gateway, sandbox), isPaused);
+  const bare = createVllmEngine({ url: vllm.url, model: 'policy', method: 'reload' });
+  const slots = createSlotTable({ requestsAtOnce: null });
+  const replicas = isPaused === undefined ? null : createReplicas([bare], { slots, probeMs: 100 });
+  const engine = replicas ?? bare;
   // The workers have theirs in the same place: evaluations read the answers that the gateway has sealed.
   const store = createFileStore(home);
   const bundles = createBundles(store);
@@ -103,7 +111,11 @@ export async function startAgentRollouts(
       ...(holdMs !== undefined && { holdMs }),
       network,
       ...(taskRoot !== undefined && { taskRoots: [join(home, taskRoot)] }),
-      gateway: { gatewaySockets: sockets, secretsOf: (session) => [secretOf(stackKey, session)] },
+      gateway: {
+        gatewaySockets: sockets,
+        secretsOf: (session) => [secretOf(stackKey, session)],
+        sessions: gateway.control,
+      },
       sessions: createTraceActivities(gateway.control, async () => undefined),
       upstream: gateway.control.upstream,
     });
@@ -132,6 +144,7 @@ export async function startAgentRollouts(
     async close() {
       await workers.close();
       await gateway[Symbol.asyncDispose]();
+      await replicas?.close();
       await vllm.close();
       await server.close();
       await rm(home, { recursive: true, force: true });

@@ -29,7 +29,11 @@ export async function startUpstreamRollouts(upstreams: Upstreams): Promise<Upstr
   const rollouts = await startRollouts((home) => ({
     taskRoots: [join(home, 'tasks')],
     cacheDir: cacheDirectory(process.env),
-    gateway: { gatewaySockets: sockets, secretsOf: (session) => [secretOf(stackKey, session)] },
+    gateway: {
+      gatewaySockets: sockets,
+      secretsOf: (session) => [secretOf(stackKey, session)],
+      sessions: gateway.control,
+    },
     upstream: gateway.control.upstream,
     sessions: createTraceActivities(gateway.control, async () => undefined),
   }));

@@ -167,7 +167,7 @@ export async function startScriptedWorkers(
       const version = script.version?.(caller()) ?? published.at(-1) ?? 0;
       return summaryOf(await store.putJson(traceOf(epoch.rollout, version)), version);
     },
-    closeTrace: async () => ({ promptTokens: 40, sampledTokens: 20, engineSeconds: 2 }),
+    closeTrace: async () => ({ promptTokens: 40, sampledTokens: 20, engineSeconds: 2, waitedSeconds: 0 }),
     readVersions: async ({ groups }) => script.versions?.(groups) ?? groups.map(() => null),
   };
   const images: ImageActivities = { prepareImage: async ({ task }) => ({ image: task.image }) };

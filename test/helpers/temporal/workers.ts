@@ -110,7 +110,7 @@ export interface TestWorkersOptions extends Partial<Pick<Host, 'isOfferedElsewhe
   /** The activities that open and seal sessions at the gateway. Default: none. */
   readonly sessions?: SessionActivities;
   /** The gateway for agents that call the model, whose sessions `sessions` opens and seals. */
-  readonly gateway?: Pick<Host, 'gatewaySockets' | 'secretsOf'>;
+  readonly gateway?: Pick<Host, 'gatewaySockets' | 'secretsOf' | 'sessions'>;
   /** Default: sockets. */
   readonly channel?: Host['channel'];
   /** Default: a minute. */
@@ -274,6 +274,7 @@ function createTestHost({ home, provider, taskRoots, capacity, gateway, ...optio
     agent: agents.get,
     gatewaySockets: { sessions: join(home, 'sessions'), agents: join(home, 'gw') },
     secretsOf: (session) => [session],
+    sessions: { status: async () => null },
     ...gateway,
     channel: options.channel ?? 'socket',
     network: {

@@ -13,6 +13,7 @@ const sum: CostSum = {
   promptTokens: 2_000_000,
   sampledTokens: 500_000,
   engineSeconds: 60,
+  waitedSeconds: 0,
   sandboxSeconds: { docker: 7200 },
   evaluationSeconds: 1800,
 };
@@ -22,6 +23,7 @@ const lost: CostSum = {
   promptTokens: 0,
   sampledTokens: 0,
   engineSeconds: 0,
+  waitedSeconds: 0,
   sandboxSeconds: {},
   evaluationSeconds: 0,
 };

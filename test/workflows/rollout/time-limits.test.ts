@@ -7,7 +7,7 @@ import { timeLimitsOf } from '../../../workflows/rollout/time-limits.ts';
 it('lets a session outlast its agent, however long the provisioning beside it takes', () => {
   const task = { agentTimeoutSec: 3_600 } as Task;
   for (const input of [{}, { agentTimeoutSec: 10 }, { sandboxLifetimeSec: 100_000 }]) {
-    const { agentMs, lifetimeMs, sessionMs } = timeLimitsOf(input, task);
+    const { agentMs, lifetimeMs, sessionMs } = timeLimitsOf(input, { task, usesModel: false });
     const provisioning = timeouts.heavy.retry.maximumAttempts * (imageMs + 5 * 60_000);
     assert.ok(sessionMs >= provisioning + agentMs && sessionMs >= lifetimeMs);
   }
@@ -16,7 +16,21 @@ it('lets a session outlast its agent, however long the provisioning beside it ta
 it('gives a sandbox the time of all steps of its task', () => {
   const steps = [{ name: 'one', agentTimeoutSec: 1000 }, { name: 'two' }];
   const task = { agentTimeoutSec: 3_600, evaluationTimeoutSec: 100, steps } as unknown as Task;
-  const { lifetimeMs, agentMs } = timeLimitsOf({}, task);
+  const usesModel = false;
+  const { lifetimeMs, agentMs } = timeLimitsOf({}, { task, usesModel });
   assert.deepEqual([lifetimeMs, agentMs], [(1000 + 100 + 3_600 + 100 + 2 * 900) * 1000, 3_600_000]);
-  assert.equal(timeLimitsOf({ agentTimeoutSec: 10 }, task).lifetimeMs, (2 * 10 + 2 * 100 + 2 * 900) * 1000);
+  assert.equal(
+    timeLimitsOf({ agentTimeoutSec: 10 }, { task, usesModel }).lifetimeMs,
+    (2 * 10 + 2 * 100 + 2 * 900) * 1000,
+  );
+});
+
+it('gives a sandbox the time for which the clocks of its agents may stand still, if they call a model', () => {
+  const steps = [{ name: 'one' }, { name: 'two' }];
+  const task = { agentTimeoutSec: 100, evaluationTimeoutSec: 10, steps } as unknown as Task;
+  const limits = (usesModel: boolean) => timeLimitsOf({ engineWaitingSec: 50 }, { task, usesModel });
+  const least = 2 * (100 + 10 + 900);
+  const { lifetimeMs, waitingMs, agentMs } = limits(true);
+  assert.deepEqual([lifetimeMs, waitingMs, agentMs], [(least + 2 * 50) * 1000, 50_000, 100_000]);
+  assert.deepEqual([limits(false).lifetimeMs, limits(false).waitingMs], [least * 1000, 0]);
 });

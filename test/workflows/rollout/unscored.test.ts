@@ -11,7 +11,7 @@ const clean = summaryOf(blob, 1);
 const failureOf = (stop: StopReason, changes: Partial<TraceSummary>): string | null => {
   try {
     const end = { stop, exitCode: 1, log: blob };
-    return unscored({ unscored: [] }, { end, trace: { ...clean, ...changes } })?.type ?? null;
+    return unscored({ unscored: [], waitingMs: 0 }, { end, trace: { ...clean, ...changes } })?.type ?? null;
   } catch (error) {
     assert.ok(error instanceof Error && 'record' in error);
     return (error.record as { type: string }).type;
@@ -40,7 +40,10 @@ it('scores no agent whose environment was lost, whatever it did afterwards', () 
 
 it('excludes the ends that the input names, and no other', () => {
   const failureWith = (excluded: RolloutInput['unscored'], stop: StopReason, contextOverflow = false) =>
-    unscored({ unscored: excluded }, { end: { stop, exitCode: 1, log: blob }, trace: { ...clean, contextOverflow } });
+    unscored(
+      { unscored: excluded, waitingMs: 0 },
+      { end: { stop, exitCode: 1, log: blob }, trace: { ...clean, contextOverflow } },
+    );
   const { type, stage } = failureWith(['deadline'], 'deadline') ?? {};
   assert.deepEqual([type, stage], ['Excluded', 'awaitAgent']);
   assert.equal(failureWith(['context-overflow'], 'deadline'), null);
@@ -55,7 +58,7 @@ it('does not score a task whose agent lost its model in an earlier step', () => 
   const failed = { ...clean, engineFailures: 1 };
   const after = (stop: StopReason | null) => () =>
     unscored(
-      { unscored: [] },
+      { unscored: [], waitingMs: 0 },
       {
         end: { stop: 'submitted', exitCode: 0, log: blob },
         trace: failed,
@@ -64,4 +67,17 @@ it('does not score a task whose agent lost its model in an earlier step', () => 
     );
   assert.throws(after('crashed'), /the engine stayed away/);
   for (const stop of ['submitted', null] as const) assert.equal(after(stop)(), null);
+});
+
+it('does not score an agent whose time was over because it had waited for an engine too long', () => {
+  const after = (stop: StopReason, waitedMs: number, waitingMs: number) => () =>
+    unscored({ unscored: [], waitingMs }, { end: { stop, exitCode: null, log: blob, waitedMs }, trace: clean });
+  assert.throws(
+    after('deadline', 75_400, 60_000),
+    /waited 75 s for an engine, its clock stands still for 60 s at most/,
+  );
+  assert.equal(after('deadline', 60_000, 60_000)(), null);
+  assert.equal(after('submitted', 75_400, 60_000)(), null);
+  // Without a ceiling the clock never stands still, and what the agent left counts.
+  assert.equal(after('deadline', 75_400, 0)(), null);
 });

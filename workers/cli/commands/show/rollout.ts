@@ -200,9 +200,11 @@ function restoredText({ restored }: Verdict): readonly string[] {
 
 function rolloutCostText(cost: RolloutResult['cost']): string {
   if (cost === undefined) return 'cost: unknown';
-  const { promptTokens, sampledTokens, engineSeconds, sandboxSeconds, evaluationSeconds, incomplete } = cost;
+  const { promptTokens, sampledTokens, engineSeconds, waitedSeconds } = cost;
+  const { sandboxSeconds, evaluationSeconds, incomplete } = cost;
   const sandboxes = Object.entries(sandboxSeconds).map(([provider, spent]) => `, ${seconds(spent)} in ${provider}`);
-  const tokens = `${promptTokens} tokens in, ${sampledTokens} out, ${seconds(engineSeconds)} at the engine`;
+  const waited = waitedSeconds > 0 ? ` and ${seconds(waitedSeconds)} of waiting for it` : '';
+  const tokens = `${promptTokens} tokens in, ${sampledTokens} out, ${seconds(engineSeconds)} at the engine${waited}`;
   const lost = incomplete === true ? '; at least, because a session was lost' : '';
   return `cost: ${tokens}${sandboxes.join('')}, ${seconds(evaluationSeconds)} of evaluation${lost}`;
 }
