@@ -32,17 +32,32 @@ export interface ReaperResult {
  */
 export async function reaper(request: { readonly host: string }): Promise<ReaperResult> {
   const { host } = parseInput('reaper', reaperInput, request);
+  // None waits for another: the list of workflows may be away while the host and the rest of the server work.
+  const [reaped, orphans = { groups: [], rollouts: [] }] = await Promise.all([
+    reap(host),
+    unlessFailed('cancel groups and rollouts without a run', control.cancelOrphans()),
+    unlessFailed('pause or resume by the free space of the disk', control.guardDisk()),
+  ]);
+  if ('error' in reaped) throw reaped.error;
+  return { ...reaped, ...orphans };
+}
+
+type Reaped = Pick<ReaperResult, 'sandboxes' | 'suspected' | 'images' | 'hostLost'>;
+
+/** Reaps on a host. An error is returned, so that it does not end what runs beside it. */
+async function reap(host: string): Promise<Reaped | { readonly error: unknown }> {
   const onHost = proxyActivities<ReaperActivities>({ taskQueue: hostQueue(host), ...timeouts.reapHost });
-  await guardDisk();
-  const { groups, rollouts } = await control.cancelOrphans();
   try {
     const { removed, images, suspected } = await onHost.reapSandboxes();
-    return { sandboxes: removed, suspected, images, groups, rollouts };
+    return { sandboxes: removed, suspected, images };
   } catch (error) {
-    if (!neverStarted(error)) throw error;
-    const { alive } = await asking.inspectHost({ host });
-    if (alive) throw error;
-    return { sandboxes: [], suspected: [], images: [], groups, rollouts, hostLost: true };
+    if (!neverStarted(error)) return { error };
+    try {
+      const { alive } = await asking.inspectHost({ host });
+      return alive ? { error } : { sandboxes: [], suspected: [], images: [], hostLost: true };
+    } catch (unknown) {
+      return { error: unknown };
+    }
   }
 }
 
@@ -52,12 +67,13 @@ const neverStarted = (error: unknown): boolean =>
   error.cause instanceof TimeoutFailure &&
   error.cause.timeoutType === 'SCHEDULE_TO_START';
 
-/** Pauses and resumes runs by the free space of the disk. A failure does not keep the reaper from its own work. */
-async function guardDisk(): Promise<void> {
+/** Returns the result of a part of the reaper, or undefined if it failed, which the next look makes good. */
+async function unlessFailed<Result>(what: string, work: Promise<Result>): Promise<Result | undefined> {
   try {
-    await control.guardDisk();
+    return await work;
   } catch (error) {
     if (isCancellation(error)) throw error;
-    log.warn('could not pause or resume by the free space of the disk', { error: rootMessage(error) });
+    log.warn(`could not ${what}; the reaper tries again in a minute`, { error: rootMessage(error) });
+    return undefined;
   }
 }

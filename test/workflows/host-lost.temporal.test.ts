@@ -184,4 +184,19 @@ describe('a host that is declared lost', () => {
     stack.script.isAlive = () => true;
     await assert.rejects(client.workflow.execute('reaper', options), /Workflow execution failed/);
   });
+
+  it('is found by its reaper also while the list of workflows is away', async () => {
+    const listed = Promise.withResolvers<never>();
+    stack.script.isAlive = () => false;
+    stack.script.orphans = () => listed.promise;
+    const { client } = stack.server;
+    const options = { taskQueue: controlQueue, workflowId: 'reaper-without-list', args: [{ host: 'gone' }] };
+    const handle = await client.workflow.start('reaper', options);
+    await until(async () => JSON.stringify(await handle.fetchHistory()).includes('inspectHost'));
+    listed.reject(ApplicationFailure.nonRetryable('the list of workflows is away', 'InternalError'));
+    const { hostLost, rollouts }: ReaperResult = await handle.result();
+    assert.deepEqual([hostLost, rollouts], [true, []]);
+    delete stack.script.orphans;
+    stack.script.isAlive = () => true;
+  });
 });

@@ -44,6 +44,8 @@ export interface Script {
   readonly unadoptable?: true;
   /** Returns whether a host is alive. Default: each is. */
   isAlive?(host: string): boolean;
+  /** Lists the workflows without a run. Default: there are none. */
+  orphans?(): Promise<{ readonly groups: readonly string[]; readonly rollouts: readonly string[] }>;
   /** Resolves when the agent of this rollout has ended. */
   agent?(workflowId: string): Promise<void>;
   /** Returns the reason why the agent of this rollout ended. Default: it submitted. */

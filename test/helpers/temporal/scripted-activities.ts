@@ -153,7 +153,7 @@ export async function startScriptedWorkers(
     guardDisk: async () => ({ paused: [], resumed: [] }),
     collectGarbage: async () => ({ categories: [] }),
     chooseTask: ({ index }) => following(script.choose, async () => ({ address: `scripted:${index}` })),
-    cancelOrphans: async () => ({ groups: [], rollouts: [] }),
+    cancelOrphans: async () => (await script.orphans?.()) ?? { groups: [], rollouts: [] },
   };
   const sessions: SessionActivities = {
     openTrace: async (input) => {
