@@ -8,8 +8,11 @@ const digest = /(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])/g;
  * that write them, so that a new field with a reference cannot be forgotten here; at worst a blob stays that nothing needs.
  */
 export function digestsIn(text: string): ReadonlySet<string> {
-  return new Set(text.match(digest));
+  return new Set(text.match(digest)?.map(copyOf));
 }
+
+/** Copies a part of a text. Node's own parts of a text keep the whole of it in memory. */
+const copyOf = (part: string): string => Buffer.from(part, 'latin1').toString('latin1');
 
 /** Returns the digests that the history of one execution names: in its input, its activities' results and its own result. */
 export async function digestsInHistory(
