@@ -89,8 +89,9 @@ export function createSweepActivities(deps: SweepDependencies): SweepActivities 
       atBoundary(async () => {
         const rowsOf = async (of: number, window?: number): Promise<readonly SweepRow[]> =>
           (await readChunks(records, { runKey: sweep.sweepKey, name: rowsName(window) }, of)) as readonly SweepRow[];
-        const rows = [...(await rowsOf(chunks))];
-        for (const [window, of] of windowChunks.entries()) rows.push(...(await rowsOf(of, window)));
+        // Not by `push(...rows)`: a call takes some 120,000 arguments at most.
+        let rows = await rowsOf(chunks);
+        for (const [window, of] of windowChunks.entries()) rows = rows.concat(await rowsOf(of, window));
         const { policyVersion, run, upstream, policy } = plan;
         const pin = { policyVersion, ...(upstream !== undefined && { upstream }) };
         const tasks = await readList(plan.list.digest);

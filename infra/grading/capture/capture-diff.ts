@@ -236,11 +236,11 @@ async function takeReadable(
   if (wasCutOff(taken) || isTooMuch(taken)) return taken;
   if (taken.exitCode === 0) return [];
   if (names.length === 1) return names;
-  const left: string[] = [];
+  let left: readonly string[] = [];
   for (const half of [names.slice(0, names.length >> 1), names.slice(names.length >> 1)]) {
     const found = await takeReadable(run, workdir, half);
     if ('exitCode' in found) return found;
-    left.push(...found);
+    left = left.concat(found);
   }
   return left;
 }
