@@ -2,6 +2,7 @@ import type { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
 import type { Host } from '../activities/host/host.ts';
 import { createReaper, type Reaper } from '../activities/host/reap.ts';
+import { reaperId } from '../workflows/contracts/ids.ts';
 import { ensureSchedule } from './schedules.ts';
 
 /** The period of the reaper. */
@@ -18,7 +19,7 @@ export async function startReaper({ host, client, log }: ReaperContext, signal: 
   const reaper = createReaper(host, client);
   await reapAtStart(reaper, log, signal);
   await ensureSchedule(client, {
-    scheduleId: `temper-reaper-${host.name}`,
+    scheduleId: reaperId(host.name),
     every: reapEvery,
     workflowType: 'reaper',
     args: [{ host: host.name }],

@@ -27,6 +27,9 @@ export const evaluationSandboxName = ({ rollout, epoch }: RolloutEpoch, activity
 /** Returns the end of a run's key, a UUIDv7, whose head is the time and alike for all runs that began within a minute. */
 export const shortKey = (runKey: string): string => runKey.slice(-12);
 
+/** The schedule, and the workflow that it starts, that look after what rollouts leave on a host. */
+export const reaperId = (host: string): string => `temper-reaper-${host}`;
+
 export const groupId = (run: string, runKey: string, index: number): string =>
   `${run}/${shortKey(runKey)}/group-${index}`;
 export const rolloutId = (group: string, index: number): string => `${group}/rollout-${index}`;

@@ -5,9 +5,12 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { createDirectory } from '../../../infra/store/directory.ts';
 import { createHosts, type Hosts } from '../../../infra/store/hosts.ts';
+import { ensureSchedule } from '../../../workers/schedules.ts';
+import { reaperId } from '../../../workflows/contracts/ids.ts';
 import { cliOn } from '../../helpers/cli.ts';
 import { hostFacts, hostOn } from '../../helpers/hosts.ts';
 import { startTestServer, type TestServer } from '../../helpers/temporal/temporal.ts';
+import { until } from '../../helpers/until.ts';
 
 const leaseMs = 1_500;
 
@@ -25,11 +28,23 @@ describe('the command that forgets a host', () => {
     await rm(home, { recursive: true, force: true });
   });
 
+  const hasReaper = async (): Promise<boolean> => {
+    for await (const { scheduleId } of server.client.schedule.list()) if (scheduleId === reaperId('one')) return true;
+    return false;
+  };
   const forget = () => cliOn(home, server).run('host', 'forget', 'one', '--yes', '--json');
 
   it('refuses one that renews its record while it is watched, and takes one that does not', async () => {
     const { lease, claim } = await hostOn(home, hosts, 'a', { leaseMs });
     await claim();
+    await ensureSchedule(server.client, {
+      scheduleId: reaperId('one'),
+      every: '1h',
+      workflowType: 'reaper',
+      args: [{ host: 'one' }],
+      summary: 'looks after host one',
+    });
+    await until(hasReaper);
     const renewing = setInterval(() => void lease.renew(0, hostFacts).catch(() => undefined), leaseMs / 30);
     const alive = await forget().finally(() => clearInterval(renewing));
     assert.equal(alive.code, 1);
@@ -42,6 +57,8 @@ describe('the command that forgets a host', () => {
     assert.match(lost.reason, /^forgotten by /);
     assert.equal(rollouts, 0);
     assert.notEqual(lease.now().state, 'valid');
+    // The server's list follows a moment later.
+    await until(async () => !(await hasReaper()));
   });
 
   it('asks for --yes where there is no terminal', async () => {

@@ -1,10 +1,12 @@
 import { userInfo } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type Client, ScheduleNotFoundError } from '@temporalio/client';
 import { bootClock } from '../../../../infra/hosts/boot-clock.ts';
 import { declareLost } from '../../../../infra/hosts/orders.ts';
 import type { HostRecord, Hosts } from '../../../../infra/store/hosts.ts';
 import { pollers } from '../../../../infra/temporal/pollers.ts';
 import { tellHostLost } from '../../../../infra/temporal/tell-host-lost.ts';
+import { reaperId } from '../../../../workflows/contracts/ids.ts';
 import { hostQueue } from '../../../../workflows/contracts/queues.ts';
 import { type JsonOption, runningConfigOf } from '../../stack/command.ts';
 import { knownHost } from '../../stack/hosts.ts';
@@ -38,10 +40,20 @@ export async function forgetHost(name: string, options: ForgetOptions): Promise<
     if (after.lost === null) throw alive(name, `it renewed its record at ${after.renewedAt}`);
     if (options.force === true) await leaseOver(name, record);
     const rollouts = await tellHostLost(stack.client, name, generation);
+    await endReaper(stack.client, name);
     if (options.json) return printJson({ name, ...after, rollouts });
     print(`${name} is lost; rollouts that other hosts adopt or begin again: ${rollouts}`);
   } finally {
     await stack.close();
+  }
+}
+
+/** Ends the looks at a host. It creates the schedule again if it ever comes back. */
+async function endReaper(client: Client, host: string): Promise<void> {
+  try {
+    await client.schedule.getHandle(reaperId(host)).delete();
+  } catch (error) {
+    if (!(error instanceof ScheduleNotFoundError)) throw error;
   }
 }
 
