@@ -23,7 +23,7 @@ import type {
   StageTiming,
   StepFacts,
 } from './report-data.ts';
-import { type RunRecords, readRunRecords, type StepRecord } from './run-records.ts';
+import { fatesOf, type RunRecords, readRunRecords, type StepRecord, settledFates } from './run-records.ts';
 import type { TokenName } from './token-views.ts';
 
 export interface ReportSources {
@@ -80,22 +80,10 @@ function stepFacts(record: StepRecord, { groups }: RunRecords): StepFacts {
   return { step, isUpdate, meanReward, staleness, rollouts, tokens, metrics, groups: facts };
 }
 
-/** The fate of every group that ended between the previous step and this one. */
-function fatesOf({ trained, zeroVariance, dropped }: StepRecord): Map<number, Fate> {
-  return new Map<number, Fate>([
-    ...trained.map((index) => [index, 'trained'] as const),
-    ...zeroVariance.map((index) => [index, 'zero-variance'] as const),
-    ...dropped,
-  ]);
-}
-
 function groupFacts(index: number, fate: Fate, report: GroupReport | undefined): GroupFacts {
   const rewards = report?.rollouts.flatMap(({ reward }) => reward ?? []) ?? [];
   return { index, fate, task: report?.task ?? '', rewards, meanReward: meanOrNull(rewards) };
 }
-
-const settledFates = ({ steps }: Pick<RunRecords, 'steps'>): Map<number, Fate> =>
-  new Map(steps.flatMap((record) => [...fatesOf(record)]));
 
 function countFates({ steps, groups }: RunRecords): Count<Fate> {
   const counts = zeroCount(fates);

@@ -58,3 +58,16 @@ function numbered(names: readonly string[], prefix: string): string[] {
     .filter((name) => name.startsWith(prefix) && Number.isInteger(number(name)))
     .sort((a, b) => number(a) - number(b));
 }
+
+/** The fate of every group that ended between the previous step and this one. */
+export function fatesOf({ trained, zeroVariance, dropped }: StepRecord): Map<number, Fate> {
+  return new Map<number, Fate>([
+    ...trained.map((index) => [index, 'trained'] as const),
+    ...zeroVariance.map((index) => [index, 'zero-variance'] as const),
+    ...dropped,
+  ]);
+}
+
+/** The fates of all groups that have one. */
+export const settledFates = ({ steps }: Pick<RunRecords, 'steps'>): Map<number, Fate> =>
+  new Map(steps.flatMap((record) => [...fatesOf(record)]));

@@ -49,7 +49,7 @@ describe('a run whose steps wait for slow groups', () => {
 
 type Event =
   | { readonly kind: 'arrive'; readonly pick: number; readonly scored: number; readonly behind: number }
-  | { readonly kind: 'step' | 'fail' | 'skip' | 'carry' };
+  | { readonly kind: 'step' | 'fail' | 'skip' | 'carry' | 'pause' };
 
 const shape = fc.record({ groupsPerStep: fc.integer({ min: 1, max: 4 }), maxStaleness: fc.nat({ max: 3 }) });
 const steps = 12;
@@ -60,7 +60,7 @@ const eventsOf = (behind: number): fc.Arbitrary<Event[]> =>
     fc.oneof(
       { weight: 3, arbitrary: arrival(behind) },
       { weight: 2, arbitrary: fc.constant({ kind: 'step' as const }) },
-      fc.record({ kind: fc.constantFrom('fail' as const, 'skip' as const, 'carry' as const) }),
+      fc.record({ kind: fc.constantFrom('fail' as const, 'skip' as const, 'carry' as const, 'pause' as const) }),
     ),
     { maxLength: 300 },
   );
@@ -77,7 +77,9 @@ function createRun(input: RunInput, starts = Number.POSITIVE_INFINITY) {
   let tally = createRunTally(input, null, 0);
   const trained: { readonly step: number; readonly version: number }[] = [];
   const versions = new Map<number, number>();
+  let isPaused = false;
   const next = (): void => {
+    if (isPaused) return;
     if (tally.step < input.steps) tally.takeForStep();
     const { groupsPerStep, maxStaleness } = input;
     const stepsLeft = input.steps - tally.step - (tally.inStep > 0 ? 1 : 0);
@@ -91,10 +93,14 @@ function createRun(input: RunInput, starts = Number.POSITIVE_INFINITY) {
       return tally;
     },
     trained,
-    next,
+    resume(): void {
+      isPaused = false;
+      next();
+    },
     do(event: Event): void {
       const inStep = tally.inStep > 0;
-      if (event.kind === 'carry') tally = createRunTally(input, JSON.parse(JSON.stringify(tally.state())), 1);
+      if (event.kind === 'pause') isPaused = !isPaused;
+      else if (event.kind === 'carry') tally = createRunTally(input, JSON.parse(JSON.stringify(tally.state())), 1);
       else if (event.kind === 'arrive') {
         const chosen = [...tally.inFlight][event.pick % Math.max(1, tally.inFlight.size)];
         if (chosen === undefined) return;
@@ -141,6 +147,7 @@ describe('the tally of a run whose steps wait', () => {
       fc.property(shape, eventsOf(4), fc.nat(), (given, events, pick) => {
         const run = createRun(runInput.parse({ ...given, steps, rolloutsPerGroup: 2 }));
         for (const event of events) run.do(event);
+        run.resume();
         const most = 2 * steps * (given.maxStaleness + 2) * given.groupsPerStep;
         for (let turn = 0; run.tally.step < steps; turn += 1) {
           assert.ok(turn < most, `stuck after step ${run.tally.step}, waits for ${run.tally.waitsFor}`);
@@ -157,6 +164,7 @@ describe('the tally of a run whose steps wait', () => {
       fc.property(shape, eventsOf(4), fc.nat({ max: 20 }), (given, events, starts) => {
         const run = createRun(runInput.parse({ ...given, steps, rolloutsPerGroup: 2 }), starts);
         for (const event of events) run.do(event);
+        run.resume();
         while (run.tally.inFlight.size > 0) run.do({ kind: 'arrive', pick: 0, scored: 2, behind: 0 });
         while (run.tally.inStep > 0) run.do({ kind: 'step' });
         assert.ok(run.tally.step === steps || run.tally.ready.size < given.groupsPerStep);

@@ -1,6 +1,7 @@
 import { type Costs, moneyOf } from '../../../../infra/report/cost-table.ts';
+import { groupFates } from '../../../../infra/report/group-fates.ts';
 import { readPrices } from '../../../../infra/report/prices.ts';
-import { readRunRecords } from '../../../../infra/report/run-records.ts';
+import { readRunRecords, settledFates } from '../../../../infra/report/run-records.ts';
 import { flagsText } from '../../../../workflows/algorithms/flags.ts';
 import { durationLines } from '../../../../workflows/algorithms/group-durations.ts';
 import { networkLines } from '../../../../workflows/algorithms/network-lines.ts';
@@ -28,10 +29,15 @@ export async function showRun(stack: StackClient, found: FoundWorkflow, json: bo
   }
   // A closed run answers queries too, as long as a control worker is up.
   const status = await handle.query(runStatusQuery);
-  const { steps } = await readRunRecords(stack.records, status.runKey);
+  const records = await readRunRecords(stack.records, status.runKey);
+  const { steps } = records;
   const costs = await costsOf(stack, found, status);
   const money = moneyOf(costs);
-  if (json) return printJson({ ...status, money, workflowStatus: description.status.name, end, stepRecords: steps });
+  if (json) {
+    const byTask = groupFates(records.groups, settledFates(records));
+    const workflowStatus = description.status.name;
+    return printJson({ ...status, money, workflowStatus, end, stepRecords: steps, groupFates: byTask });
+  }
   const ended = end?.kind !== 'failed' ? '' : `\n${end.kind}: ${end.message}`;
   print(
     `${handle.workflowId} (${description.status.name.toLowerCase()})${ended}\n${statusText(status)}\n\n${costText(costs)}\n`,
