@@ -51,7 +51,7 @@ export async function judgeDiff(
     ? { applied: null, refusal: tooLarge, restored: null, timedOut: false }
     : await applyProtected(sandbox, { workdir, patch, protection }, signal);
   retryLate({ timedOut }, attempt);
-  if (applied === null) return judgeRefused(store, refusal, { patch, protection, subject });
+  if (applied === null) return judgeRefused(store, refusal, { patch, protection, subject, beyond: diff.flags ?? [] });
   const { refusal: ofPrograms, flags: beyond } = await restorePrograms(sandbox, { base, task, attempt }, signal);
   if (ofPrograms !== null) return judgeRefused(store, ofPrograms, { patch, protection, subject, beyond });
   await placeHiddenTests(sandbox, task, workdir, signal);

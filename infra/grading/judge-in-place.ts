@@ -35,8 +35,9 @@ export async function judgeInPlace(
   // Where both accounts are one, processes that run on may change what is recorded of the tests.
   const isForgeable = task.keepProcesses && !sandbox.twoUids;
   const toJudge = { patch, protection, subject, beyond: isForgeable ? [forgeable] : [] };
-  if (diff.tooLarge) return judgeRefused(store, tooLarge, toJudge);
-  if (diff.unread === true) return judgeRefused(store, unread, toJudge);
+  const asLeft = { ...toJudge, beyond: [...toJudge.beyond, ...(diff.flags ?? [])] };
+  if (diff.tooLarge) return judgeRefused(store, tooLarge, asLeft);
+  if (diff.unread === true) return judgeRefused(store, unread, asLeft);
   const isFirst = (await sandbox.status(testsKey)).state === 'absent';
   // Code that the agent left must not run when the tests begin, unless they need it. Where the agent is root, so are the tests.
   if (isFirst && !task.keepProcesses) await sandbox.killProcesses('agent');

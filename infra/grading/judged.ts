@@ -5,6 +5,7 @@ import type { Flag } from '../../workflows/contracts/flags.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
 import type { Store } from '../store/store.ts';
 import { type Evidence, evidenceIn } from './evidence/evidence.ts';
+import { unreadFlag } from './flags/capture.ts';
 import { flagEvaluation } from './flags/evaluation.ts';
 import type { Protection } from './protection/rules.ts';
 import type { GradedTask } from './task.ts';
@@ -38,14 +39,18 @@ export async function judgeRun(
   return { verdict, evidence: isSolved(verdict) ? [] : evidenceIn(run) };
 }
 
-/** Judges work that cannot be placed for the tests, or in which the task's own files cannot be restored. */
+/**
+ * Judges work that cannot be placed for the tests, or in which the task's own files cannot be restored. It always has a flag: its
+ * reward is 0 without a run of the tests.
+ */
 export async function judgeRefused(
   store: Store,
   refusal: string,
   { patch, protection, subject, beyond = [] }: PatchToJudge,
 ): Promise<Judged> {
   const log = Buffer.from(`The diff does not apply:\n${refusal}\n`);
-  const flags = firstOfEach([...flagEvaluation(patch, protection, null), ...beyond]);
+  const found = firstOfEach([...flagEvaluation(patch, protection, null), ...beyond]);
+  const flags = found.length > 0 ? found : [unreadFlag(refusal)];
   const failed = { kind: 'patch-failed', value: null, exitCode: null, log } as const;
   return { verdict: await toVerdict(store, failed, { subject, flags }), evidence: [] };
 }

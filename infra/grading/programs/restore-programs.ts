@@ -64,7 +64,9 @@ export async function restorePrograms(
   const tree = new Map(Object.entries(waiting).map(([name, bytes]) => [name, { mode: 0o644, bytes }]));
   const written = await run(['sh', '-c', putScript, 'programs', path], await packTree(tree, { uid: 0, gid: 0 }));
   retryLate(written, attempt, step);
-  return isImpossible(written) ? { ...refused(written), flags } : { refusal: null, flags };
+  if (!isImpossible(written)) return { refusal: null, flags };
+  const { refusal, flags: ofRefusal } = refused(written);
+  return { refusal, flags: [...ofRefusal, ...flags] };
 }
 
 const step = "restoring the programs that the tests find in the agent's directories";
@@ -73,10 +75,12 @@ const utf8 = (text: string): string => Buffer.from(text, 'latin1').toString('utf
 const isImpossible = ({ exitCode, timedOut, truncated }: ExecResult): boolean =>
   exitCode !== 0 || timedOut || truncated;
 
-const refused = ({ stderr }: ExecResult): RestoredPrograms => ({
-  refusal: `the programs that the tests find by their PATH could not be restored: ${stderr.toString('utf8').trim().slice(-2000)}`,
-  flags: [],
-});
+/** Refuses the work. It is flagged for any reason, since nothing else shows that the tests did not run. */
+function refused({ stderr }: ExecResult): RestoredPrograms {
+  const reason = stderr.toString('utf8').trim().slice(-2000);
+  const refusal = `the programs that the tests find by their PATH could not be restored: ${reason}`;
+  return { refusal, flags: [{ trick: 'program-shadow', evidence: refusal }] };
+}
 
 /** Parses the output of the script; null if it did not print it, as where an agent that is root replaced its programs. */
 async function parseNow(output: Buffer): Promise<NowPrograms | null> {

@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { chmod, chown, mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { type BasePrograms, parseBase, readBase } from '../../../../infra/grading/programs/base-programs.ts';
+import { type RestoredPrograms, restorePrograms } from '../../../../infra/grading/programs/restore-programs.ts';
+import { startVariables } from '../../../../infra/sandbox/image-environment.ts';
+import type { Sandbox } from '../../../../infra/sandbox/sandbox.ts';
+import { workspaceTask } from '../../../helpers/sandbox/workspaces.ts';
+
+const task = workspaceTask(new Map());
+/** The agent's account: another one than root's, which may read everything. */
+const agent = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
+const never = new AbortController().signal;
+
+/** Runs commands on this machine, as the agent. */
+const exec: Sandbox['exec'] = async ({ argv: [program, ...args], cwd, env, stdin, entersImage, maxOutputBytes }) => {
+  const variables = startVariables(env, { entersImage }, 'export PATH=/usr/bin:/bin');
+  const options = { ...agent, cwd, env: { PATH: '/usr/bin:/bin', ...variables }, maxBuffer: maxOutputBytes };
+  const { status, stdout, stderr } = spawnSync(program, args, { ...options, ...(stdin && { input: stdin }) });
+  return { exitCode: status ?? 137, stdout, stderr, timedOut: false, truncated: false };
+};
+
+describe("programs in directories of the agent's", () => {
+  let workdir: string;
+  let bin: string;
+  beforeEach(async () => {
+    workdir = await mkdtemp(join(tmpdir(), 'temper-programs-'));
+    bin = join(workdir, 'home', 'bin');
+    await mkdir(bin, { recursive: true });
+    for (const path of [workdir, join(workdir, 'home'), bin]) await give(path, 0o755);
+  });
+  afterEach(() => rm(workdir, { recursive: true }));
+
+  const give = async (path: string, mode: number): Promise<void> => {
+    await chmod(path, mode);
+    if (agent.uid !== undefined) await chown(path, agent.uid, agent.gid);
+  };
+  const read = async (path = `${bin}:/usr/bin:/bin`): Promise<BasePrograms | null> =>
+    parseBase(await readBase({ exec }, { task, workdir, path }, never));
+  const restore = (base: BasePrograms | null, sandbox: Pick<Sandbox, 'exec'> = { exec }): Promise<RestoredPrograms> =>
+    restorePrograms(sandbox, { base, task, attempt: 3 }, never);
+
+  it('are flagged if they cannot be restored', async () => {
+    const base = await read();
+    const fails: Sandbox['exec'] = async (...given) => ({ ...(await exec(...given)), exitCode: 1 });
+    const garbled: Sandbox['exec'] = async (...given) => ({
+      ...(await exec(...given)),
+      stdout: Buffer.from('no list'),
+    });
+    for (const broken of [fails, garbled]) {
+      const { refusal, flags } = await restore(base, { exec: broken });
+      assert.notEqual(refusal, null);
+      assert.deepEqual(
+        flags.map(({ trick }) => trick),
+        ['program-shadow'],
+      );
+    }
+  });
+});
