@@ -13,16 +13,34 @@ export const beyondMark = 'beyond';
 /** The word before the origin of the workspace's commit, the workdir without links, and the names of the files in that commit. */
 export const trackedMark = 'tracked';
 
+/** Exit code for a directory that the agent's account can't list. */
+const closed = 77;
+
 const listing = `
 export LC_ALL=C
 lf='
 '
+# Opens a directory and those above it as their owner, who may have closed them: others may still find programs there, or the
+# tests open it again. Ends the script if the directory cannot be listed all the same.
+open_up() {
+  [ -z "\${1%/*}" ] || open_up "\${1%/*}"
+  { [ -r "$1" ] && [ -x "$1" ]; } || [ ! -d "$1" ] || chmod u+rx "$1" 2>/dev/null
+}
+require_open() {
+  open_up "$1"
+  case $(ls -d "$1/." 2>&1 >/dev/null) in
+    *'Permission denied'*) ;;
+    *) { [ -d "$1" ] && [ ! -r "$1" ]; } || return 0 ;;
+  esac
+  echo "directory $1 of the PATH cannot be read" >&2
+  exit ${closed}
+}
 # Prints the programs of a directory, or all files of a directory of packages. Names that no PATH could lead to are left out.
 programs() {
   if [ "$2" = package ]; then set -- "$1" -type f -o -type l
   else set -- "$1" -type l -o -type f '(' -perm -100 -o -perm -010 -o -perm -001 ')'; fi
   top=$1; shift
-  find "$top/" -maxdepth 1 ! -name "*$lf*" ! -name '*\\\\*' '(' "$@" ')' -print 2>/dev/null
+  find "$top/" -maxdepth 1 ! -name "*$lf*" ! -name '*\\\\*' '(' "$@" ')' -print
 }
 words() { [ -z "$1" ] || printf '%s\\n' "$1" | tr '\\n' '\\0'; }
 without_links() { ( cd -P "$1/" 2>/dev/null && pwd -P ) || echo -; }
@@ -67,10 +85,13 @@ for one; do
   one=\${one%/} real=$(without_links "$one") whose=other what=plain found=
   # Files elsewhere that a link leads to: an interpreter, or a file of a package. Others in the workdir are the task's own code.
   leads_to() { case $1 in "$workdir"/*) return 1 ;; esac; }
-  if can_change "$one" || { [ "$real" != - ] && can_change "$real"; }; then whose=own; fi
+  if can_change "$one" || { [ "$real" != - ] && can_change "$real"; }; then
+    whose=own
+    require_open "$one"; real=$(without_links "$one")
+  fi
   case $real in */node_modules/.bin) what=package; leads_to() { case $1 in */node_modules/*) ;; *) return 1 ;; esac; } ;; esac
   if [ -f "\${real%/*}/pyvenv.cfg" ]; then what=package; leads_to() { true; }; fi
-  [ "$real" = - ] || found=$(programs "$real" $what)
+  [ "$real" = - ] || found=$(programs "$real" $what) || [ $whose = other ] || exit
   printf '%s\\0' ${directoryMark} "$one" "$real" $whose $what
   words "$found"
   [ $whose = own ] && [ "$real" != - ] || continue
@@ -109,9 +130,11 @@ export const nowScript = `
 PATH=$1; shift
 ${listing}
 while [ $# -gt 0 ]; do
-  real=$(without_links "$1")
+  require_open "$1"
+  real=$(without_links "$1") found=
   printf '%s\\0' ${directoryMark} "$1" "$real" own "$2"
-  [ "$real" = - ] || words "$(programs "$real" "$2")"
+  [ "$real" = - ] || found=$(programs "$real" "$2") || exit
+  words "$found"
   shift 2
 done
 printf '\\0'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { chmod, chown, mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { chmod, chown, mkdir, mkdtemp, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
@@ -38,10 +38,49 @@ describe("programs in directories of the agent's", () => {
     await chmod(path, mode);
     if (agent.uid !== undefined) await chown(path, agent.uid, agent.gid);
   };
+  const plant = async (path: string): Promise<void> => {
+    await writeFile(path, '#!/bin/sh\nexit 0\n');
+    await give(path, 0o755);
+  };
   const read = async (path = `${bin}:/usr/bin:/bin`): Promise<BasePrograms | null> =>
     parseBase(await readBase({ exec }, { task, workdir, path }, never));
   const restore = (base: BasePrograms | null, sandbox: Pick<Sandbox, 'exec'> = { exec }): Promise<RestoredPrograms> =>
     restorePrograms(sandbox, { base, task, attempt: 3 }, never);
+
+  it('are removed from directories that the agent has closed, at whatever depth', async () => {
+    const home = join(workdir, 'home');
+    for (const [closed, mode] of [
+      [bin, 0o111],
+      [bin, 0o055],
+      [home, 0o011],
+    ] as const) {
+      const base = await read();
+      await plant(join(bin, 'grep'));
+      await chmod(closed, mode);
+      const { refusal, flags } = await restore(base);
+      assert.equal(refusal, null);
+      assert.match(flags[0]?.evidence ?? '', /grep was added, and was removed/);
+      assert.deepEqual(await readdir(bin), []);
+      assert.notEqual((await stat(closed)).mode & 0o500, 0);
+    }
+  });
+
+  it('are refused and flagged where the agent itself cannot list them', { skip: agent.uid === undefined }, async () => {
+    const base = await read();
+    const elsewhere = join(workdir, 'elsewhere');
+    await mkdir(join(elsewhere, 'bin'), { recursive: true });
+    await rm(bin, { recursive: true });
+    await symlink(join(elsewhere, 'bin'), bin);
+    for (const closed of [join(elsewhere, 'bin'), elsewhere]) {
+      await chmod(closed, closed === elsewhere ? 0o700 : 0o711);
+      const { refusal, flags } = await restore(base);
+      assert.match(refusal ?? '', /cannot be read/);
+      assert.deepEqual(
+        flags.map(({ trick }) => trick),
+        ['program-shadow'],
+      );
+    }
+  });
 
   it('are flagged if they cannot be restored', async () => {
     const base = await read();
