@@ -94,7 +94,7 @@ it('shows and compares the evaluations of a run with their intervals and omissio
   const cutShort = renderReport({ ...sample, sweeps });
   assert.match(
     cutShort,
-    /4 tasks<\/small><br><small>ended early: cancelled; attempts that had ended count, so fast ones/,
+    /4 tasks<\/small><br><small>ended early: cancelled; only the attempts that had ended count/,
   );
 });
 
