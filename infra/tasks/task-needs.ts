@@ -1,3 +1,4 @@
+import { rewardForGivingUp } from '../../workflows/algorithms/task-step.ts';
 import type { NetworkPolicy } from '../../workflows/contracts/network.ts';
 import { longestScript } from '../harbor/downloads.ts';
 import type { HarborTask } from '../harbor/harbor-task.ts';
@@ -194,6 +195,11 @@ export const needs = {
   'several steps': {
     what: 'each has an agent and tests of its own, in a fresh sandbox',
     isNeeded: ({ steps }) => steps.length > 0,
+  },
+  'no reward for giving up': {
+    what: 'ending early gives more in an evaluation than failing the next step; training counts steps that do not begin as 0',
+    isNeeded: ({ description }) => rewardForGivingUp(description) !== null,
+    place: ({ description }) => rewardForGivingUp(description),
   },
   'tmux for the solution': {
     what: 'their solution.yaml is typed into it, and their image lacks it: no oracle can solve them until it has tmux',

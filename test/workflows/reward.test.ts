@@ -104,8 +104,8 @@ describe('the reward of named scores', () => {
     assert.deepEqual(lackingFor({ minScores: { a: 1 } }, { value: 1, scores: { a: 0.9999999999999999 } }), []);
     assert.equal(lackingFor({ minReward: 0.9 }, { value: 0.899_999 }).length, 1);
     const steps = (value: number, count: number) => Array.from({ length: count }, () => ({ reward: value }));
-    for (const value of [0.1, 0.7, 1]) assert.equal(rewardOfSteps(steps(value, 6), undefined), value);
-    assert.equal(rewardOfSteps([], undefined), 0);
+    for (const value of [0.1, 0.7, 1]) assert.equal(rewardOfSteps(steps(value, 6), {}, 'evaluation'), value);
+    assert.equal(rewardOfSteps([], {}, 'training'), 0);
   });
 
   it('takes rounding errors past 0 and 1 for the bound', () => {

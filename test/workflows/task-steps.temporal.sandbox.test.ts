@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { createHelperSpawner } from '../../infra/process/spawner/through-helper.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
+import type { RolloutInput } from '../../workflows/contracts/rollout.ts';
 import type { TestGateway } from '../helpers/gateway/gateway.ts';
 import { type AgentRollouts, startAgentRollouts } from '../helpers/rollouts/agent-rollouts.ts';
 import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
@@ -17,9 +18,13 @@ describe('a task of several steps', () => {
   });
   after(() => rollouts?.close());
 
-  const run = async (name: string, files: Parameters<typeof stepsTask>[0], agent = 'oracle') => {
+  const run = async (
+    name: string,
+    files: Parameters<typeof stepsTask>[0],
+    purpose: RolloutInput['purpose'] = 'evaluation',
+  ) => {
     const task = await writeHarborTask(join(rollouts.home, 'tasks'), name, stepsTask(files));
-    return rollouts.run(`${name}-${agent}`, { task, agent, sandbox: 'local' });
+    return rollouts.run(`${name}-oracle`, { task, agent: 'oracle', sandbox: 'local', purpose });
   };
   const rewards = ({ steps = [] }: Awaited<ReturnType<typeof run>>) => steps.map(({ name, reward }) => [name, reward]);
 
@@ -64,17 +69,25 @@ describe('a task of several steps', () => {
     assert.equal((await regrade(rollouts, ['carried-oracle'])).same, 1);
   });
 
-  it('ends at a step whose reward is below min_reward, and takes the mean of those that ran', async () => {
+  it('ends at a step whose reward is below min_reward, of which training counts those after it as 0', async () => {
     const step = { solve: 'true', test: 'echo 0.4' };
-    const result = await run('low', {
+    const files = {
       toml: environment,
       steps: { first: { ...step, test: 'echo 1' }, second: { ...step, fields: 'min_reward = 0.5' }, third: step },
-    });
-    assert.deepEqual([result.outcome, result.reward], ['scored', 0.7], JSON.stringify(result));
-    assert.deepEqual(rewards(result), [
-      ['first', 1],
-      ['second', 0.4],
-    ]);
+    };
+    const [evaluated, trained] = await Promise.all([run('low', files), run('low-trained', files, 'training')]);
+    assert.deepEqual([evaluated.outcome, evaluated.reward], ['scored', 0.7], JSON.stringify(evaluated));
+    assert.deepEqual([trained.outcome, trained.reward], ['scored', 1.4 / 3], JSON.stringify(trained));
+    for (const result of [evaluated, trained]) {
+      assert.deepEqual(rewards(result), [
+        ['first', 1],
+        ['second', 0.4],
+      ]);
+    }
+    const note = 'step third did not begin: step second has a reward of 0.4, below 0.5';
+    assert.deepEqual(evaluated.notes, [note]);
+    assert.deepEqual(trained.notes, [`${note}; in training it counts as 0, like all steps that do not begin`]);
+    assert.equal((await regrade(rollouts, ['low-oracle', 'low-trained-oracle'])).same, 2);
   });
 
   it('ends at a step of which a score is below min_reward or missing, whatever its reward, and says so', async () => {

@@ -5,7 +5,7 @@ import type { Diff } from './diff.ts';
 import type { FailureRecord } from './failures.ts';
 import { integer, number, text } from './input.ts';
 import type { Count, Outcome } from './outcome.ts';
-import type { RolloutSettings } from './rollout.ts';
+import type { RolloutInput, RolloutSettings } from './rollout.ts';
 import type { Snapshot } from './snapshot.ts';
 import type { Task } from './task.ts';
 import type { Verdict } from './verdict.ts';
@@ -138,6 +138,8 @@ export interface FinishedSteps {
   readonly worked: readonly FinishedStep[];
   /** Whether the steps after these could not begin because of them, so that they count as 0 whatever the tests say now. */
   readonly restPrevented: boolean;
+  /** The purpose of the rollout, by which steps that do not begin count or not. */
+  readonly purpose: RolloutInput['purpose'];
 }
 
 export interface FinishedStep {

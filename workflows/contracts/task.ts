@@ -170,7 +170,10 @@ export const task = z.strictObject({
     .describe('The steps of a task that has several, in order. Without it the task is one piece of work.'),
   rewardOfSteps: z
     .exactOptional(oneOf(['final']))
-    .describe('`final`: the reward is that of the last step that ran. Without it: the mean over the steps that ran.'),
+    .describe(
+      '`final`: the reward is that of the last step. Without it: the mean over the steps. In an evaluation only steps that ' +
+        'ran count; in training those that did not begin count as 0.',
+    ),
   step: z
     .exactOptional(integer(1, mostTaskSteps))
     .describe('The number of the step, from 1, whose files are meant. Set by rollouts, for each of their steps.'),

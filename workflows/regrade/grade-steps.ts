@@ -14,10 +14,10 @@ export interface EvaluatedWork extends Pick<Verdict, 'value' | 'scores'> {
  */
 export async function gradeSteps(
   task: Task,
-  { worked, restPrevented }: FinishedSteps,
+  { worked, restPrevented, purpose }: FinishedSteps,
   evaluate: (work: FinishedStep, task: Task) => Promise<EvaluatedWork>,
 ): Promise<Regraded | { readonly leftOut: string }> {
-  const { steps = [], rewardOfSteps: rule } = task;
+  const { steps = [] } = task;
   const rewards: { readonly reward: number }[] = [];
   const none = { reward: 0 };
   for (const [index, work] of worked.entries()) {
@@ -33,7 +33,7 @@ export async function gradeSteps(
     }
     const countsRest = !isGraded || (isEnough && restPrevented);
     const all = countsRest ? [...rewards, ...rest.map(() => none)] : rewards;
-    return { ...regraded, reward: rewardOfSteps(all, rule) };
+    return { ...regraded, reward: rewardOfSteps(all, task, purpose) };
   }
   throw new Error('expected the work at one step at least');
 }

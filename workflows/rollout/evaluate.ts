@@ -43,7 +43,7 @@ export async function evaluate(
   const verdict = graded?.verdict ?? (await evaluateFresh(context, produced));
   const policy = input.rewardPolicy;
   const reward = await progress.stage('reward', async () => {
-    if (steps !== undefined) return rewardOfSteps(steps, resolved.task.rewardOfSteps);
+    if (steps !== undefined) return rewardOfSteps(steps, resolved.task, input.purpose);
     return computeReward(verdict, policy);
   });
   return { verdict, reward };

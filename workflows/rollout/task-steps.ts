@@ -131,9 +131,9 @@ function endsTask(
 ): boolean {
   if (verdict.kind !== 'graded') return true;
   const lacking = lackingFor(step, verdict);
-  // The row of a step has its reward, but none of its scores.
-  if (lacking.length > 0 && step.minScores !== undefined && next !== undefined) {
-    progress.note(`step ${next.name} did not begin: step ${step.name} has ${lacking.join(', and ')}`);
+  if (lacking.length > 0 && next !== undefined) {
+    const counts = input.purpose === 'training' ? '; in training it counts as 0, like all steps that do not begin' : '';
+    progress.note(`step ${next.name} did not begin: step ${step.name} has ${lacking.join(', and ')}${counts}`);
   }
   if (lacking.length > 0 || waitedTooLong(end, limits)) return true;
   return end.stop === 'deadline' && input.unscored.includes(end.stop);

@@ -10,6 +10,7 @@ import type {
   FinishedSteps,
 } from '../../../workflows/contracts/regrade.ts';
 import type { RolloutResult } from '../../../workflows/contracts/rollout.ts';
+import type { RolloutRecord } from '../../../workflows/contracts/rollout-record.ts';
 import type { Task } from '../../../workflows/contracts/task.ts';
 import type { Verdict } from '../../../workflows/contracts/verdict.ts';
 import type { FinishedRef } from './list-finished.ts';
@@ -50,7 +51,7 @@ export async function readFinished(
   const task = await resolve(tasks, now);
   if (task instanceof TemperFailure) return { ...known, leftOut: `${task.type}: ${task.message}`.slice(0, 300) };
   if (task.gradedIn === 'same') return { ...known, leftOut: "its tests ran in the agent's own sandbox, which is gone" };
-  const steps = finishedSteps(result, task);
+  const steps = finishedSteps(result, task, record.purpose);
   if (typeof steps === 'string') return { ...known, leftOut: steps };
   const { snapshot } = result;
   const works = steps?.worked ?? [{ snapshot }];
@@ -85,6 +86,7 @@ export async function readFinished(
 export function finishedSteps(
   { steps: rows = [], failure }: Pick<RolloutResult, 'steps' | 'failure'>,
   task: Pick<Task, 'steps' | 'gradedIn'>,
+  purpose: RolloutRecord['purpose'] = 'training',
 ): FinishedSteps | string | null {
   const { steps: named = [] } = task;
   if (rows.length === 0 && named.length === 0) return null;
@@ -97,7 +99,8 @@ export function finishedSteps(
     return [{ diff, ...(snapshot !== undefined && canUseSnapshot(task) && { snapshot }) }];
   });
   if (worked.length < began.length) return 'the work at one of its steps was not kept';
-  return { worked, restPrevented: rows.length > began.length && began.at(-1)?.verdict === 'graded' };
+  const restPrevented = rows.length > began.length && began.at(-1)?.verdict === 'graded';
+  return { worked, restPrevented, purpose };
 }
 
 /**

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { ofStep, readHarborTask } from '../../../infra/harbor/harbor-task.ts';
 import { fillVariables, neededVariables } from '../../../infra/harbor/host-variables.ts';
+import { needs } from '../../../infra/tasks/task-needs.ts';
 import { treeOf } from '../../helpers/sandbox/workspaces.ts';
 
 const environment = '[environment]\ndocker_image = "x"\n';
@@ -65,6 +66,13 @@ it('reads the steps of a task, each with its own files before those of all', () 
     ],
   );
   assert.throws(() => ofStep(task, 3), { type: 'MalformedTask', message: /expected a step 3, got 2 steps/ });
+});
+
+it('is counted among the tasks that reward giving up if a step may end it before the last one', () => {
+  const need = needs['no reward for giving up'];
+  const task = read(steps);
+  assert.ok(need.isNeeded(task) && !need.isNeeded(read(steps.replace('min_reward = 0.5\n', ''))));
+  assert.match(need.place(task) ?? '', /^ending at step one with a reward just below 0\.5 gives up to 0\.50 /);
 });
 
 it('reads the scores that a step must reach, of which the one called reward is the reward itself', () => {

@@ -92,10 +92,7 @@ it('shows and compares the evaluations of a run with their intervals and omissio
   const sample = sampleReport();
   const sweeps = sample.sweeps.map((sweep) => ({ ...sweep, result: { ...sweep.result, endedEarly: 'cancelled' } }));
   const cutShort = renderReport({ ...sample, sweeps });
-  assert.match(
-    cutShort,
-    /4 tasks<\/small><br><small>ended early: cancelled; only the attempts that had ended count/,
-  );
+  assert.match(cutShort, /4 tasks<\/small><br><small>ended early: cancelled; only the attempts that had ended count/);
 });
 
 it('renders a run with one step', () => {

@@ -15,6 +15,7 @@ import {
 import type { Outcome } from '../../../workflows/contracts/outcome.ts';
 import { type Rollouts, startRollouts } from '../../helpers/rollouts/rollouts.ts';
 import { writeHarborTask } from '../../helpers/tasks/harbor-task.ts';
+import { environment, stepsTask } from '../../helpers/tasks/task-steps.ts';
 import { until } from '../../helpers/until.ts';
 
 const row = (outcome: Outcome): RolloutRow =>
@@ -74,17 +75,17 @@ describe('validateTasks', () => {
   });
   after(() => rollouts?.close());
 
-  function scan(): AsyncIterable<FoundTask> {
+  function scan(set: string): AsyncIterable<FoundTask> {
     const dataSets = { directory: join(rollouts.home, 'cache'), offline: true };
-    return createTasks({ store: rollouts.store, roots: [root], dataSets }).scan(`harbor:${root}`);
+    return createTasks({ store: rollouts.store, roots: [set], dataSets }).scan(`harbor:${set}`);
   }
 
-  async function validate(options: Partial<ValidationOptions> = {}, signal = new AbortController().signal) {
+  async function validate(options: Partial<ValidationOptions> = {}, signal = new AbortController().signal, set = root) {
     const all: Validation[] = [];
     const finish = (one: Validation): void => void all.push(one);
     await validateTasks(
       rollouts.client,
-      scan(),
+      scan(set),
       { sandbox: 'local', concurrency: 2, repeat: 1, again: false, finish, ...options },
       signal,
     );
@@ -107,6 +108,7 @@ describe('validateTasks', () => {
         ['unsolved', false, [0], [0]],
       ],
     );
+    assert.ok(all.every(({ givingUp }) => givingUp === null));
     const [good, ...bad] = all.map(({ why }) => why ?? '');
     assert.equal(good, '');
     assert.match(bad[0] ?? '', /^doing nothing: reward 1, graded, the tests wrote 1/);
@@ -154,5 +156,14 @@ describe('validateTasks', () => {
     assert.equal(finished.length, 1);
     assert.deepEqual(await rollouts.sandboxes(), []);
     assert.equal((await validate()).length, 4);
+  });
+
+  it('says of a valid task that it rewards giving up, if a step may end it', async () => {
+    const set = join(rollouts.home, 'stepped');
+    const first = { solve: 'echo 1 >done', test: '[ -e done ] && echo 1 || echo 0', fields: 'min_reward = 0.5' };
+    await writeHarborTask(set, 'steps', stepsTask({ toml: environment, steps: { first, second: first } }));
+    const [found] = await validate({}, undefined, set);
+    assert.deepEqual([found?.valid, found?.why], [true, null]);
+    assert.match(found?.givingUp ?? '', /^ending at step first with a reward just below 0\.5 /);
   });
 });

@@ -80,7 +80,7 @@ function textOfSeveral(before: SweepReport, sweeps: readonly ComparedSweep[]): s
     rates,
     ...(sweeps.some(({ compared }) => isPartial(compared)) ? [rewards] : []),
     ...(early.length === 0 ? [] : [factLines(early)]),
-    `p: permutation test within the tasks; adjusted for ${sweeps.length} comparisons (Holm)\nThe best of several sweeps looks better than it is: evaluate the version that you choose again.`,
+    `p: permutation test within the tasks; adjusted for ${sweeps.length} comparisons (Holm)\nThe best of several sweeps looks better than it is: evaluate the version that you choose again, with another --seed.`,
   ].join('\n\n');
 }
 

@@ -6,6 +6,7 @@ import type { FoundTask } from '../../../../infra/tasks/find-task.ts';
 import { forEachConcurrently } from '../../../../infra/tasks/for-each-concurrently.ts';
 import { disagreeing, type FlakyEvidence } from '../../../../infra/tasks/quarantine.ts';
 import { areEqual } from '../../../../workflows/algorithms/rounding.ts';
+import { rewardForGivingUp } from '../../../../workflows/algorithms/task-step.ts';
 import { TemperFailure } from '../../../../workflows/contracts/failures.ts';
 import { type Trick, trickDescriptions } from '../../../../workflows/contracts/flags.ts';
 import type { SandboxChoice } from '../../../../workflows/contracts/sandbox-kinds.ts';
@@ -26,6 +27,8 @@ export interface Validation {
   readonly valid: boolean;
   /** The reason why the task is invalid; null if it is valid. */
   readonly why: string | null;
+  /** The reward that the task gives an agent that gives up, in words; null without. A task with such a reward is valid. */
+  readonly givingUp: string | null;
   readonly oracle: readonly RolloutRow[];
   readonly nop: readonly RolloutRow[];
   /** Evaluations of the same diff that disagree, which shows that the tests are flaky. */
@@ -84,11 +87,13 @@ async function validateTask(
     const why = whyInvalid(oracle, nop);
     const packed = packedAddress(task.bundle.digest, id);
     const flaky = disagreeing([...oracle, ...nop].flatMap(evidenceOf));
-    return { task: id, address, packed, image: task.image, valid: why === null, why, oracle, nop, flaky };
+    const givingUp = rewardForGivingUp(task);
+    return { task: id, address, packed, image: task.image, valid: why === null, why, givingUp, oracle, nop, flaky };
   } catch (error) {
     if (!(error instanceof TemperFailure)) throw error;
     const why = `${error.type}: ${error.message}`;
-    return { task: id, address, packed: null, image: null, valid: false, why, oracle: [], nop: [], flaky: [] };
+    const unread = { packed: null, image: null, givingUp: null, oracle: [], nop: [], flaky: [] };
+    return { task: id, address, valid: false, why, ...unread };
   }
 }
 

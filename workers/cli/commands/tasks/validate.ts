@@ -55,6 +55,7 @@ async function validate(named: string, options: ValidateOptions): Promise<void> 
     else invalid.push(validation);
     if (options.json) printJson(validation);
     else if (!validation.valid) note(`${validation.task}  ${validation.why}`);
+    if (validation.givingUp !== null) note(`${validation.task}  rewards giving up: ${validation.givingUp}`);
     live(`${ended} validated · ${invalid.length} invalid`);
   };
   try {
