@@ -1,7 +1,7 @@
 import { CancellationScope, ContinueAsNew, log, setHandler, workflowInfo } from '@temporalio/workflow';
 import { batches } from './activities.ts';
 import { rootMessage } from './contracts/error-message.ts';
-import { parseInput } from './contracts/input.ts';
+import { parseInput, requireShortId } from './contracts/input.ts';
 import { sweepStatusQuery } from './contracts/messages.ts';
 import { type SweepInput, type SweepPlan, type SweepRequest, type SweepResult, sweepInput } from './contracts/sweep.ts';
 import type { SweepState } from './contracts/sweep-state.ts';
@@ -30,6 +30,7 @@ interface Sweep {
  * nothing. Rollouts are recorded as they end; continue-as-new carries only the sweep's state, and leaves rollouts running.
  */
 export async function evaluationSweep(request: SweepRequest, carried?: SweepState): Promise<SweepResult> {
+  requireShortId('evaluationSweep', workflowInfo().workflowId);
   const input = parseInput('evaluationSweep', sweepInput, request);
   const sweep = createSweep(input, carried ?? null);
   const { tally, view } = sweep;

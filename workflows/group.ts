@@ -27,7 +27,7 @@ import { rolloutId } from './contracts/ids.ts';
 import { parseInput } from './contracts/input.ts';
 import { groupDoneSignal, pauseSignal, resumeSignal, stopSignal } from './contracts/messages.ts';
 import type { RolloutRequest, RolloutResult } from './contracts/rollout.ts';
-import { searchAttributes } from './contracts/search-attributes.ts';
+import { searchAttributes, shownText } from './contracts/search-attributes.ts';
 import { rolloutSeed } from './contracts/seeds.ts';
 import type { rollout } from './rollout.ts';
 import { cancelUntilEnded } from './shared/cancel-again.ts';
@@ -131,8 +131,8 @@ async function startRollouts(input: GroupInput): Promise<Handle[]> {
   const seedOf = (index: number) => (seed === undefined ? {} : { seed: rolloutSeed(seed, index) });
   const name = resolved?.task.id ?? address;
   const attributes = [
-    { key: searchAttributes.task, value: name },
-    { key: searchAttributes.agent, value: settings.agent },
+    shownText(searchAttributes.task, name),
+    shownText(searchAttributes.agent, settings.agent),
     ...(member ? [{ key: searchAttributes.run, value: member.run }] : []),
     ...(member ? [{ key: searchAttributes.policyVersion, value: member.admittedVersion }] : []),
   ];
@@ -188,8 +188,8 @@ async function report(
 
 function describe({ member, task, settings }: GroupInput): void {
   upsertSearchAttributes([
-    { key: searchAttributes.task, value: task },
-    { key: searchAttributes.agent, value: settings.agent },
+    shownText(searchAttributes.task, task),
+    shownText(searchAttributes.agent, settings.agent),
     ...(member ? [{ key: searchAttributes.run, value: member.run }] : []),
   ]);
 }

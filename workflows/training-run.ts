@@ -10,7 +10,7 @@ import {
 import { reconcileAfterMs, reconcileMostMs } from './activity-options.ts';
 import { admissible } from './algorithms/staleness.ts';
 import type { GroupSummary } from './contracts/group.ts';
-import { parseInput } from './contracts/input.ts';
+import { parseInput, requireShortId } from './contracts/input.ts';
 import { groupDoneSignal, runStatusQuery, type SkippedStep, skipStepUpdate } from './contracts/messages.ts';
 import { type RunInput, type RunRequest, type RunStatus, runInput } from './contracts/run.ts';
 import type { RunState } from './contracts/run-state.ts';
@@ -44,6 +44,7 @@ interface Run {
  * of steps is done. Its whole state is carried on by continue-as-new.
  */
 export async function trainingRun(request: RunRequest, carried?: RunState): Promise<RunStatus> {
+  requireShortId('trainingRun', workflowInfo().workflowId);
   const input = parseInput('trainingRun', runInput, request);
   // Despite its documentation, this is the start of the execution and not of the chain.
   const startedAt = workflowInfo().startTime.getTime();

@@ -16,6 +16,19 @@ export function parseInput<Schema extends z.ZodType>(
   throw ApplicationFailure.nonRetryable(`${workflow}: ${problems.join('; ')}`, 'InvalidInput');
 }
 
+/** The server takes ids of 255 characters, and those of groups, rollouts, windows and steps add up to 45 to that of their owner. */
+const mostIdCharacters = 200;
+
+/** Refuses the id of a workflow that leaves no room for the ids of its children. The server would let it wait for them for ever. */
+export function requireShortId(workflow: string, workflowId: string): void {
+  if (workflowId.length <= mostIdCharacters) return;
+  const expected = `expected at most ${mostIdCharacters} characters, since the ids of its children begin with it`;
+  throw ApplicationFailure.nonRetryable(
+    `${workflow}: workflow id: ${expected}, got ${workflowId.length}: ${workflowId.slice(0, 40)}…; choose a shorter one`,
+    'InvalidInput',
+  );
+}
+
 /** Describes one problem in one line: `rolloutsPerGroup: expected a number, got "eight"`. */
 export function describeIssue(issue: z.core.$ZodIssue, input: unknown): string {
   const field = issue.path.length === 0 ? 'input' : issue.path.join('.');

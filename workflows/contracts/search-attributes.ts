@@ -32,3 +32,13 @@ export const shownReward = (reward: number) => ({
   key: searchAttributes.reward,
   value: Math.round(reward * 10_000) / 10_000,
 });
+
+/** The longest text that a SQL visibility store takes. A server on PostgreSQL never lists a workflow with a longer one. */
+const mostCharacters = 255;
+
+/** Returns a search attribute that holds a text, whose middle is left out if it is too long for a list. */
+export function shownText(key: typeof searchAttributes.task, text: string) {
+  const half = Math.floor((mostCharacters - 1) / 2);
+  const value = text.length <= mostCharacters ? text : `${text.slice(0, half)}…${text.slice(-half)}`;
+  return { key, value: value.toWellFormed() };
+}

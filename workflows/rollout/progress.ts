@@ -8,7 +8,7 @@ import {
 } from '@temporalio/workflow';
 import type { RolloutStatus } from '../contracts/messages.ts';
 import { type Stage, stages } from '../contracts/rollout.ts';
-import { searchAttributes, shownReward } from '../contracts/search-attributes.ts';
+import { searchAttributes, shownReward, shownText } from '../contracts/search-attributes.ts';
 import { endingText, type Position, positionText, type RolloutEnd } from './details.ts';
 import { attributed, StageFailure } from './failure.ts';
 
@@ -127,8 +127,8 @@ function setSearchAttributes(task: string, agent: string, run: string | null): v
   );
   if (present.has(searchAttributes.task.name)) return;
   upsertSearchAttributes([
-    { key: searchAttributes.task, value: task },
-    { key: searchAttributes.agent, value: agent },
+    shownText(searchAttributes.task, task),
+    shownText(searchAttributes.agent, agent),
     ...(run === null ? [] : [{ key: searchAttributes.run, value: run }]),
   ]);
 }

@@ -7,7 +7,7 @@ import { waitText } from '../algorithms/staleness.ts';
 import { rootMessage } from '../contracts/error-message.ts';
 import { fates, outcomes } from '../contracts/outcome.ts';
 import type { RunInput, RunStatus } from '../contracts/run.ts';
-import { searchAttributes, shownReward } from '../contracts/search-attributes.ts';
+import { searchAttributes, shownReward, shownText } from '../contracts/search-attributes.ts';
 import { shareMemo } from '../contracts/share.ts';
 import { usedBy } from './budget.ts';
 import type { RunTally } from './tally.ts';
@@ -37,7 +37,7 @@ export function createRunView(input: RunInput, tally: RunTally): RunView {
       shown = now;
       upsertSearchAttributes([
         { key: searchAttributes.run, value: status.run },
-        { key: searchAttributes.agent, value: input.settings.agent },
+        shownText(searchAttributes.agent, input.settings.agent),
         { key: searchAttributes.step, value: status.step },
         { key: searchAttributes.policyVersion, value: status.policyVersion },
         ...status.recentRewards.slice(-1).map(shownReward),

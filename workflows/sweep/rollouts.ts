@@ -13,7 +13,7 @@ import { rootMessage } from '../contracts/error-message.ts';
 import { sweepRolloutId } from '../contracts/ids.ts';
 import type { PolicyRef } from '../contracts/policy.ts';
 import { sweepPriority } from '../contracts/queues.ts';
-import { searchAttributes } from '../contracts/search-attributes.ts';
+import { searchAttributes, shownText } from '../contracts/search-attributes.ts';
 import { attemptSeed } from '../contracts/seeds.ts';
 import { sharedPriority } from '../contracts/share.ts';
 import type { SweepInput, SweepRow } from '../contracts/sweep.ts';
@@ -168,8 +168,8 @@ function startRollout({ sweep, sweepKey, input, policy, policyVersion, attempt, 
     priority: { priorityKey: sweepPriority, ...sharedPriority(sweepKey, input.weight) },
     typedSearchAttributes: [
       { key: searchAttributes.run, value: sweep },
-      { key: searchAttributes.task, value: address },
-      { key: searchAttributes.agent, value: settings.agent },
+      shownText(searchAttributes.task, address),
+      shownText(searchAttributes.agent, settings.agent),
       ...(policyVersion === null ? [] : [{ key: searchAttributes.policyVersion, value: policyVersion }]),
     ],
     staticSummary: `${settings.agent} at ${address}, attempt ${attempt.attempt + 1}${retry}`,

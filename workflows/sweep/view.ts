@@ -1,7 +1,7 @@
 import { setCurrentDetails, upsertMemo, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
 import { flagsText } from '../algorithms/flags.ts';
 import { rootMessage } from '../contracts/error-message.ts';
-import { searchAttributes, shownReward } from '../contracts/search-attributes.ts';
+import { searchAttributes, shownReward, shownText } from '../contracts/search-attributes.ts';
 import { shareMemo } from '../contracts/share.ts';
 import type { SweepInput, SweepResult, SweepStatus } from '../contracts/sweep.ts';
 import { usedBySweep } from './budget.ts';
@@ -29,7 +29,7 @@ export function createSweepView(input: SweepInput, figures: () => SweepFigures):
       shown = now;
       upsertSearchAttributes([
         { key: searchAttributes.run, value: status.sweep },
-        { key: searchAttributes.agent, value: input.settings.agent },
+        shownText(searchAttributes.agent, input.settings.agent),
         ...(status.policyVersion === null
           ? []
           : [{ key: searchAttributes.policyVersion, value: status.policyVersion }]),

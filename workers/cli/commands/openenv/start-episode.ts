@@ -5,7 +5,7 @@ import type { EnvironmentDependencies, TaskEntry } from '../../../../infra/opene
 import type { EpisodeEnd } from '../../../../infra/openenv/episodes/episode.ts';
 import { controlQueue } from '../../../../workflows/contracts/queues.ts';
 import type { RolloutRequest } from '../../../../workflows/contracts/rollout.ts';
-import { searchAttributes } from '../../../../workflows/contracts/search-attributes.ts';
+import { searchAttributes, shownText } from '../../../../workflows/contracts/search-attributes.ts';
 import type { rollout } from '../../../../workflows/index.ts';
 import { workflowEnd } from '../../follow/workflow-end.ts';
 import { note } from '../../text/output.ts';
@@ -28,10 +28,7 @@ export function createEpisodeStarter(client: Client, request: EpisodeRequest): E
       workflowId,
       taskQueue: controlQueue,
       args: [{ ...request, agent, purpose: 'evaluation', task: address }],
-      typedSearchAttributes: [
-        { key: searchAttributes.task, value: id },
-        { key: searchAttributes.agent, value: agent },
-      ],
+      typedSearchAttributes: [shownText(searchAttributes.task, id), shownText(searchAttributes.agent, agent)],
       staticSummary: `OpenEnv episode of ${id}`,
     });
     note(`episode ${workflowId} of ${id} began`);

@@ -3,7 +3,7 @@ import type { Client, WorkflowHandle } from '@temporalio/client';
 import pLimit from 'p-limit';
 import { controlQueue } from '../../../../workflows/contracts/queues.ts';
 import type { RolloutRequest } from '../../../../workflows/contracts/rollout.ts';
-import { searchAttributes } from '../../../../workflows/contracts/search-attributes.ts';
+import { searchAttributes, shownText } from '../../../../workflows/contracts/search-attributes.ts';
 import type { ResolvedTask } from '../../../../workflows/contracts/task.ts';
 import type { rollout } from '../../../../workflows/index.ts';
 import { cancelWhenAborted } from '../../follow/cancel-when-aborted.ts';
@@ -59,10 +59,7 @@ export function startRollout(
     workflowId,
     taskQueue: controlQueue,
     args: [{ ...request, task }],
-    typedSearchAttributes: [
-      { key: searchAttributes.task, value: id },
-      { key: searchAttributes.agent, value: request.agent },
-    ],
+    typedSearchAttributes: [shownText(searchAttributes.task, id), shownText(searchAttributes.agent, request.agent)],
     staticSummary: `${request.agent} at ${id}`,
   });
 }
