@@ -6,7 +6,7 @@ import {
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { RecordStep } from '../activities/interfaces/control.ts';
+import type { GatheredBatch, RecordStep } from '../activities/interfaces/control.ts';
 import { batches, control, trainer, triggering } from './activities.ts';
 import { staleness } from './algorithms/staleness.ts';
 import { rootMessage } from './contracts/error-message.ts';
@@ -82,6 +82,8 @@ async function make(input: TrainingStepInput): Promise<Made> {
   const counts = zeroCount(fates);
   counts.trained = gathered.trainedGroups.length;
   counts['zero-variance'] = gathered.zeroVarianceGroups.length;
+  const pinned = pinnedGroups(gathered);
+  const isAsAsked = pinned.length === groups.length && pinned.every(([index]) => groups.includes(index));
   const result: StepResult = {
     step,
     batch: gathered.batch,
@@ -94,14 +96,22 @@ async function make(input: TrainingStepInput): Promise<Made> {
     staleness: gathered.minVersion === null ? 0 : staleness(step, gathered.minVersion),
     metrics: gathered.batch === null ? {} : { ...metrics, maxLogprobGap },
     skippedBecause: null,
+    ...(!isAsAsked && { pinned }),
   };
+  const inStep = new Set(pinned.map(([index]) => index));
   return {
     result,
     trained: gathered.trainedGroups,
     zeroVariance: gathered.zeroVarianceGroups,
-    dropped: input.dropped,
+    dropped: input.dropped.filter(([index]) => !inStep.has(index)),
   };
 }
+
+/** The groups of a batch, with their fates. */
+const pinnedGroups = ({ trainedGroups, zeroVarianceGroups }: GatheredBatch): NonNullable<StepResult['pinned']> => [
+  ...trainedGroups.map((index) => [index, 'trained'] as const),
+  ...zeroVarianceGroups.map((index) => [index, 'zero-variance'] as const),
+];
 
 /** Leaves the groups of a step untrained. Its version has the weights of the version before. */
 async function skip(input: TrainingStepInput): Promise<Made> {

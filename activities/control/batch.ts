@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { sha256 } from '../../infra/store/files.ts';
 import type { Records } from '../../infra/store/records.ts';
 import type { Store } from '../../infra/store/store.ts';
 import { fateInStep, spreadOf } from '../../workflows/algorithms/group-report.ts';
@@ -37,12 +36,12 @@ export function createBatchActivities(
 
 /**
  * Returns the batch of a step, which the first gathering pins: a step that is made again gets the same one, whatever has become of
- * the records of its groups, and whatever version of temper gathered it. Other groups are another batch.
+ * its groups since. It may have other groups than were asked for, if Temporal's database was restored to before the step's end.
  */
 export async function pinnedBatch(dependencies: BatchDependencies, input: GatherBatch): Promise<GatheredBatch> {
   const { records } = dependencies;
-  const { runKey, step, groups } = input;
-  const name = `batch-${step}-${sha256(groups.join()).slice(0, 8)}`;
+  const { runKey, step } = input;
+  const name = `batch-${step}`;
   const pinned =
     (await records.find(runKey, name)) ?? (await records.writeOnce(runKey, name, await gather(dependencies, input)));
   return gatheredBatch.parse(pinned) as unknown as GatheredBatch;

@@ -117,6 +117,7 @@ export type GroupState = { readonly index: number } & (
 export interface GatherBatch {
   readonly runKey: string;
   readonly step: number;
+  /** The groups to train on, unless the step has a batch already. */
   readonly groups: readonly number[];
   /** The groups that ended without being trained since the last step; their rewards are counted, too. */
   readonly dropped: readonly number[];

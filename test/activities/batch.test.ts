@@ -83,8 +83,9 @@ it('pins the batch of a step, so that one that is made again has it whatever has
     await records.write('run', 'group-7', rewarded([0.5, 1]));
     assert.deepEqual(await pinnedBatch({ store, records }, input), first);
     assert.notDeepEqual(await gather({ store, records }, input), first);
-    const other = await pinnedBatch({ store, records }, { ...input, groups: [8] });
-    assert.deepEqual(other.trainedGroups, [8]);
+    // Temporal's database was restored to before the end of the step, and other groups ended first since.
+    assert.deepEqual(await pinnedBatch({ store, records }, { ...input, groups: [8] }), first);
+    assert.deepEqual((await pinnedBatch({ store, records }, { ...input, step: 2, groups: [8] })).trainedGroups, [8]);
   } finally {
     await rm(directory, { recursive: true });
   }

@@ -1,7 +1,8 @@
 import { createRandom, type Random } from '../../infra/kits/embedded-policy/model/random.ts';
 import { admissible, staleness } from '../../workflows/algorithms/staleness.ts';
 import { type RunInput, type RunRequest, runInput } from '../../workflows/contracts/run.ts';
-import { createRunTally, type RunTally } from '../../workflows/run/tally.ts';
+import type { RunTally } from '../../workflows/run/run-tally.ts';
+import { createRunTally } from '../../workflows/run/tally.ts';
 import { groupSummary, stepResult } from './run-events.ts';
 
 /** A task: the median duration of its rollouts, where a step takes 0.5, and the share of them that pass. */

@@ -6,7 +6,8 @@ import type { EndedGroup } from '../../workflows/contracts/ended-group.ts';
 import { type Fate, fates } from '../../workflows/contracts/outcome.ts';
 import { runInput } from '../../workflows/contracts/run.ts';
 import type { RunState } from '../../workflows/contracts/run-state.ts';
-import { createRunTally, type RunTally } from '../../workflows/run/tally.ts';
+import type { RunTally } from '../../workflows/run/run-tally.ts';
+import { createRunTally } from '../../workflows/run/tally.ts';
 import { groupSummary, stepResult } from '../helpers/run-events.ts';
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);

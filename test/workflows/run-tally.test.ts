@@ -5,7 +5,8 @@ import { admissible, staleness } from '../../workflows/algorithms/staleness.ts';
 import { outcomes, zeroCount } from '../../workflows/contracts/outcome.ts';
 import { type RunInput, type RunRequest, runInput } from '../../workflows/contracts/run.ts';
 import type { RunState } from '../../workflows/contracts/run-state.ts';
-import { createRunTally, type RunTally } from '../../workflows/run/tally.ts';
+import type { RunTally } from '../../workflows/run/run-tally.ts';
+import { createRunTally } from '../../workflows/run/tally.ts';
 import { groupSummary, stepResult } from '../helpers/run-events.ts';
 
 const sum = (record: Readonly<Record<string, number>>): number => Object.values(record).reduce((a, b) => a + b, 0);
@@ -105,6 +106,28 @@ function createRun(input: RunInput) {
 }
 
 describe('the tally of a run', () => {
+  it('takes the groups of a pinned step instead of its own, which are ready again', () => {
+    const input = runInput.parse({ steps: 9, groupsPerStep: 2, rolloutsPerGroup: 2, maxStaleness: 3, onStale: 'keep' });
+    let tally = createRunTally(input, null, startedAt);
+    const arrive = (index: number): void => tally.arrive(groupSummary(index, 0, { scored: 2 }), false);
+    const accounted = (): number => tally.inFlight.size + tally.ready.size + tally.inStep + sum(tally.groups);
+    for (let index = 0; index < 4; index += 1) tally.admit();
+    for (const index of [0, 1, 2]) arrive(index);
+    assert.deepEqual(tally.takeForStep()?.groups, [0, 1]);
+    // Before the restore, groups 1, 2, 3 and 4 had ended first; group 4 was not admitted again yet.
+    const pinned = [1, 2, 3, 4].map((index) => [index, 'trained'] as const);
+    tally.finishStep(stepResult(1, { trained: 4 }, { pinned }));
+    assert.deepEqual([[...tally.ready], [...tally.inFlight.keys()], tally.groups.trained], [[[0, 0]], [3], 2]);
+    assert.equal(accounted(), 4);
+    tally = createRunTally(input, JSON.parse(JSON.stringify(tally.state())), startedAt + 1);
+    tally.admit();
+    tally.admit();
+    for (const index of [3, 4, 5]) arrive(index);
+    assert.deepEqual([[...tally.ready.keys()], tally.groups.trained, accounted()], [[0, 5], 4, 6]);
+    assert.deepEqual(tally.takeForStep()?.groups, [0, 5]);
+    assert.deepEqual(tally.takeForStep()?.dropped, []);
+  });
+
   it('accounts for every group and every rollout exactly once, in any order of events', () => {
     fc.assert(
       fc.property(shape, fc.array(event, { maxLength: 120 }), (given, events) => {

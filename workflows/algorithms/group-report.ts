@@ -3,7 +3,7 @@ import type { GroupReport, GroupSummary } from '../contracts/group.ts';
 import type { OnFlag } from '../contracts/on-flag.ts';
 import { type Fate, type Outcome, outcomes, type Spread, zeroCount } from '../contracts/outcome.ts';
 import type { Training } from '../contracts/run.ts';
-import { addRollout } from './cost.ts';
+import { addRollout, unknownLedger } from './cost.ts';
 import { countFlags } from './flags.ts';
 import { secondsOf } from './group-durations.ts';
 import { meanOrNull } from './mean.ts';
@@ -41,6 +41,13 @@ export function summariseGroup(report: GroupReport, runKey: string, onFlag: OnFl
     ...(flags.rollouts > 0 && { flags }),
     cost: ledger,
   };
+}
+
+/** The summary of a group that could not be started: all of its rollouts count as failed. */
+export function summaryOfUnstarted(index: number, minVersion: number, rollouts: number): GroupSummary {
+  const counts = { ...zeroCount(outcomes), infra: rollouts };
+  const known = { runKey: '', index, minVersion, outcomes: counts, cost: unknownLedger(counts) };
+  return { ...known, meanReward: null, rewards: 0, spread: 'equal', seconds: 0 };
 }
 
 /**

@@ -7,6 +7,8 @@ import type { TasksLeftOut } from './run.ts';
 /** The groups of a step. A retried step uses the same ones, because its update may already have been made. */
 export interface StepPlan {
   readonly groups: readonly number[];
+  /** The smallest policy version of each of these groups. */
+  readonly minVersions: readonly number[];
   /** Groups that ended without being trained since the last step, with their fates; for this step's record. */
   readonly dropped: readonly (readonly [number, Fate])[];
   /** The last failure of the step; null if it has not failed. */
@@ -79,6 +81,8 @@ export interface RunState {
   readonly staleGroups: StaleGroups;
   /** The groups in flight that the run has stopped, by number. */
   readonly stopped: readonly number[];
+  /** The groups that a pinned step took before they have reported, with their fates. */
+  readonly takenEarly: readonly (readonly [number, Fate])[];
   /** Null if no task is left out. */
   readonly leftOut: TasksLeftOut | null;
   /** The budget as it is now. */

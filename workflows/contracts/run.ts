@@ -200,6 +200,11 @@ export interface StepResult {
   readonly metrics: Readonly<Record<string, number>>;
   /** The failure because of which the step was skipped by hand; null for a step that was made. */
   readonly skippedBecause: string | null;
+  /**
+   * The groups that the step had, with their fates, if they are not those that the run gave it: Temporal's database was restored
+   * to before the step's end, and the batch was pinned by then.
+   */
+  readonly pinned?: readonly (readonly [number, Fate])[];
 }
 
 /** The state of a run: the answer of the query `status`, and the result of the run. */

@@ -2,7 +2,7 @@ import { workflowInfo } from '@temporalio/workflow';
 import { budgetReason, startsAllowed, useOf } from '../algorithms/budget.ts';
 import type { BudgetUse } from '../contracts/budget.ts';
 import type { RunInput } from '../contracts/run.ts';
-import type { RunTally } from './tally.ts';
+import type { RunTally } from './run-tally.ts';
 
 /** Computes what a run has used of its budget. */
 export function usedBy({ rolloutsPerGroup }: RunInput, { cost, groupsStarted, startedAt }: RunTally): BudgetUse {

@@ -20,7 +20,7 @@ import { groupSeed } from '../contracts/seeds.ts';
 import { sharedPriority } from '../contracts/share.ts';
 import type { group } from '../group.ts';
 import { cancelByName, cancelUntilEnded, type Looks } from '../shared/cancel-again.ts';
-import type { RunTally } from './tally.ts';
+import type { RunTally } from './run-tally.ts';
 
 /**
  * Starts one group. It is abandoned when this execution closes, because it must outlive the run's continue-as-new. One that exists

@@ -4,7 +4,7 @@ import { batches, trainer } from '../activities.ts';
 import { rootMessage } from '../contracts/error-message.ts';
 import { failureKinds, isFailureType } from '../contracts/failures.ts';
 import type { RunInput } from '../contracts/run.ts';
-import type { RunTally } from './tally.ts';
+import type { RunTally } from './run-tally.ts';
 import type { RunView } from './view.ts';
 
 /**

@@ -9,7 +9,7 @@ import { searchAttributes } from '../contracts/search-attributes.ts';
 import { cancelUntilEnded } from '../shared/cancel-again.ts';
 import type { trainingStep } from '../training-step.ts';
 import { stopStaleGroups } from './groups.ts';
-import type { RunTally } from './tally.ts';
+import type { RunTally } from './run-tally.ts';
 
 /**
  * The trainer's work for a run, one thing at a time, beside the admission of groups. A step that fails pauses the run, and is

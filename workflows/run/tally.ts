@@ -1,84 +1,21 @@
-import { addLedgers, toMs, unknownLedger } from '../algorithms/cost.ts';
-import { fateOnArrival } from '../algorithms/group-report.ts';
+import { addLedgers, toMs } from '../algorithms/cost.ts';
+import { fateOnArrival, summaryOfUnstarted } from '../algorithms/group-report.ts';
 import { byAge, staleness, waitedFor } from '../algorithms/staleness.ts';
 import type { Budget } from '../contracts/budget.ts';
 import type { RunCost } from '../contracts/cost.ts';
 import type { GroupSummary } from '../contracts/group.ts';
-import { type Count, type Fate, fates, type Outcome, outcomes, zeroCount } from '../contracts/outcome.ts';
+import { type Fate, fates, type Outcome, outcomes, zeroCount } from '../contracts/outcome.ts';
 import type { RunInput, StepResult, TasksLeftOut } from '../contracts/run.ts';
 import type { RunState, StepPlan } from '../contracts/run-state.ts';
 import { createOutcomeWatch, type OutcomeWatch } from '../shared/outcome-watch.ts';
-import type { Pausable } from '../shared/pause.ts';
+import { createEarlyGroups, type EarlyGroups } from './early-groups.ts';
 import { createFlagWatch, type FlagWatch } from './flag-watch.ts';
 import { createRecentGroups, type RecentGroups } from './recent-groups.ts';
+import type { RunTally } from './run-tally.ts';
 import { createStaleWatch, type StaleWatch } from './stale-watch.ts';
 import { createUpdateWatch, type UpdateWatch } from './update-watch.ts';
 
 const rewardsKept = 50;
-
-/**
- * The bookkeeping of a run. Every group that it started is in flight, ready, in the step in progress, or has one fate, so
- * the sums always match. It is plain data and rules, without Temporal.
- */
-export interface RunTally extends Pausable {
-  /** The start of the run, in milliseconds. */
-  readonly startedAt: number;
-  readonly groupsStarted: number;
-  /** The number of finished steps. */
-  readonly step: number;
-  readonly policyVersion: number;
-  readonly updates: UpdateWatch;
-  readonly skippedSteps: readonly number[];
-  /** The number of groups that ended without a report since the last reconciliation. */
-  missing: number;
-  /** The groups in flight, by number, with the policy version at admission. */
-  readonly inFlight: ReadonlyMap<number, number>;
-  /** The groups to train on, by number, with their smallest policy version; the oldest group first. */
-  readonly ready: ReadonlyMap<number, number>;
-  /** The number of groups in the step in progress. */
-  readonly inStep: number;
-  /** The groups in flight that the next step waits for, so that they do not become too stale (`onStale`: `wait`). */
-  readonly waitsFor: readonly number[];
-  readonly groups: Count<Fate>;
-  readonly rollouts: Count<Outcome>;
-  readonly flagWatch: FlagWatch;
-  readonly cost: RunCost;
-  budget: Budget;
-  /** The tasks of the set that the run leaves out; null if there are none. */
-  leftOut: TasksLeftOut | null;
-  readonly recentRewards: readonly number[];
-  readonly recentGroups: RecentGroups;
-  readonly staleWatch: StaleWatch;
-  /** Forgets all that has been a reason to pause: after a resume it must not be one again. */
-  forgetReasons(): void;
-  /** Counts the time of the trainer since then. */
-  addTrainerTime(sinceMs: number): void;
-  /** Admits the next group and returns its number, which is never used again. */
-  admit(): number;
-  /** Notes that the run stops a group because it is too stale. */
-  stops(index: number): void;
-  /** Counts a group that has reported, or was reconciled. A second report of the same group changes nothing. */
-  arrive(summary: GroupSummary, cancelling: boolean): void;
-  /** Counts a group that was admitted and can't be started: all of its rollouts count as failed, and the run pauses. */
-  neverStarted(index: number, why: string): void;
-  /**
-   * Takes the oldest ready groups for the next step, and drops those that are too stale for it. After a failed step the
-   * same groups are returned again. Returns null when there are not enough, or the step has to wait.
-   */
-  takeForStep(): StepPlan | null;
-  /** Notes that the step in progress has failed, and pauses the run for a reason. */
-  failStep(failure: string, pausedBecause: string): void;
-  /** Whether a step has failed since the last resume. */
-  readonly hasFailedStep: boolean;
-  /** Lets the step that has failed be skipped, and resumes the run. Returns the number of its groups. */
-  skipStep(): number;
-  finishStep(result: StepResult): void;
-  /** Drops the ready groups, which no step will take. */
-  dropReady(fate: Fate): void;
-  /** Drops the groups of the step in progress, which will not be repeated. */
-  dropStep(fate: Fate): void;
-  state(): RunState;
-}
 
 /** Creates the tally of an execution that started at `nowMs`, with the state that an earlier one carried on, or null. */
 export const createRunTally = (input: RunInput, state: RunState | null, nowMs: number): RunTally =>
@@ -108,12 +45,14 @@ class Tally implements RunTally {
   readonly #input: RunInput;
   /** The groups in flight that the run has stopped. */
   readonly #stopped: Set<number>;
+  readonly #early: EarlyGroups;
   #dropped: [number, Fate][];
   #plan: StepPlan | null;
 
   constructor(input: RunInput, state: RunState | null, nowMs: number) {
     this.#input = input;
     this.#stopped = new Set(state?.stopped);
+    this.#early = createEarlyGroups(state?.takenEarly ?? []);
     this.startedAt = state?.startedAt ?? nowMs;
     this.groupsStarted = state?.groupsStarted ?? 0;
     this.step = state?.step ?? 0;
@@ -164,16 +103,16 @@ class Tally implements RunTally {
     this.cost = { ...this.cost, rollouts: addLedgers(this.cost.rollouts, summary.cost) };
     this.flagWatch.add(summary);
     this.recentGroups.add(summary);
+    const early = this.#early.fateOf(summary.index);
     const fate = cancelling ? 'cancelled' : fateOnArrival(summary, this.#input.rolloutsPerGroup);
-    if (fate === null) this.ready.set(summary.index, summary.minVersion);
+    if (early !== undefined) this.#settle(summary.index, early);
+    else if (fate === null) this.ready.set(summary.index, summary.minVersion);
     else if (fate === 'stale' && isStopped) this.#dropStale(summary.index, fate, summary.minVersion);
     else this.#drop(summary.index, fate);
   }
 
   neverStarted(index: number, why: string): void {
-    const counts = { ...zeroCount(outcomes), infra: this.#input.rolloutsPerGroup };
-    const ended = { runKey: '', index, minVersion: this.policyVersion, outcomes: counts, cost: unknownLedger(counts) };
-    this.arrive({ ...ended, meanReward: null, rewards: 0, spread: 'equal', seconds: 0 }, false);
+    this.arrive(summaryOfUnstarted(index, this.policyVersion, this.#input.rolloutsPerGroup), false);
     this.pausedBecause ??= `group ${index} could not be started: ${why}; fix the cause, then resume`;
   }
 
@@ -202,7 +141,8 @@ class Tally implements RunTally {
     const oldest = [...this.ready].sort(byAge).slice(0, groupsPerStep);
     const groups = oldest.map(([index]) => index).sort((a, b) => a - b);
     for (const index of groups) this.ready.delete(index);
-    this.#plan = { groups, dropped: this.#dropped, failure: null, isSkipped: false };
+    const minVersions = groups.map((index) => new Map(oldest).get(index) ?? 0);
+    this.#plan = { groups, minVersions, dropped: this.#dropped, failure: null, isSkipped: false };
     this.#dropped = [];
     return this.#plan;
   }
@@ -232,13 +172,16 @@ class Tally implements RunTally {
   }
 
   finishStep(result: StepResult): void {
-    this.recentGroups.settle(this.#plan?.groups ?? [], result.skippedBecause === null ? null : 'skipped');
+    const { pinned } = result;
+    const groups = pinned?.map(([index]) => index) ?? this.#plan?.groups ?? [];
+    this.recentGroups.settle(groups, result.skippedBecause === null ? null : 'skipped');
+    for (const fate of fates) this.groups[fate] += result.groups[fate];
+    if (pinned !== undefined && this.#plan !== null) this.#early.adopt(pinned, this.#plan, this);
     this.#plan = null;
     this.step = result.step;
     this.policyVersion = result.step;
     this.updates.add(result);
     if (result.skippedBecause !== null) this.skippedSteps.push(result.step);
-    for (const fate of fates) this.groups[fate] += result.groups[fate];
     if (result.meanReward !== null) this.recentRewards.push(result.meanReward);
     this.recentRewards.splice(0, Math.max(0, this.recentRewards.length - rewardsKept));
     this.staleWatch.forget();
@@ -250,9 +193,13 @@ class Tally implements RunTally {
   }
 
   #drop(index: number, fate: Fate): void {
+    this.#settle(index, fate);
+    this.#dropped.push([index, fate]);
+  }
+
+  #settle(index: number, fate: Fate): void {
     this.groups[fate] += 1;
     this.recentGroups.settle([index], fate);
-    this.#dropped.push([index, fate]);
   }
 
   dropReady(fate: Fate): void {
@@ -288,6 +235,7 @@ class Tally implements RunTally {
       cost: this.cost,
       staleGroups: this.staleWatch.seen,
       stopped: [...this.#stopped],
+      takenEarly: this.#early.carried,
       budget: this.budget,
       leftOut: this.leftOut,
     };

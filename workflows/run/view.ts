@@ -10,7 +10,7 @@ import type { RunInput, RunStatus } from '../contracts/run.ts';
 import { searchAttributes, shownReward, shownText } from '../contracts/search-attributes.ts';
 import { shareMemo } from '../contracts/share.ts';
 import { usedBy } from './budget.ts';
-import type { RunTally } from './tally.ts';
+import type { RunTally } from './run-tally.ts';
 
 export interface RunView {
   phase: RunStatus['phase'];
