@@ -282,7 +282,9 @@ describe('temper eval', () => {
       'stopped',
     );
     await until(() => agents === 2);
+    // npm passes on a Ctrl-C that the terminal has sent as well.
     evaluation.process.kill('SIGINT');
+    evaluation.process.kill('SIGTERM');
     const { code, stdout, stderr } = await evaluation.ended;
     resolve();
     assert.equal(code, 130, stderr);

@@ -14,6 +14,8 @@ export interface Interrupt {
 }
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+/** Signals within this time are one request: a terminal sends a Ctrl-C to npm, too, which sends it on (`npx temper`). */
+const oneRequestMs = 1_000;
 
 /**
  * Makes the first Ctrl-C request a clean end, with an announcement, and the second one exit at once. A function returns
@@ -22,13 +24,16 @@ const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 export function onInterrupt(announcement: string | (() => string)): Interrupt {
   const abort = new AbortController();
   let describe = (): string => '';
+  let firstAtMs = 0;
   const interrupted = (): void => {
     if (abort.signal.aborted) {
+      if (performance.now() - firstAtMs < oneRequestMs) return;
       note(`exiting now. ${describe()}`.trimEnd());
       process.exit(130);
     }
     const said = typeof announcement === 'string' ? announcement : announcement();
     note(`${said} (press Ctrl-C again to exit at once)`);
+    firstAtMs = performance.now();
     abort.abort(new Interrupted('interrupted'));
   };
   const first = new Promise<void>((resolve) => abort.signal.addEventListener('abort', () => resolve(), { once: true }));
