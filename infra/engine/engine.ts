@@ -47,6 +47,11 @@ export interface GenerateRequest {
    * longer waits.
    */
   readonly onHeld?: (isHeld: boolean) => void;
+  /**
+   * Learns the version that the server was last known to serve when the request reached it; null if none. A request that is aborted
+   * never gets its last event, which would state the versions.
+   */
+  readonly onVersion?: (version: number | null) => void;
 }
 
 export interface GenerateEvent {

@@ -52,6 +52,7 @@ export function createReplicas(engines: readonly Engine[], options: ReplicasOpti
     async *generate(request, signal) {
       const slot = pool.takeSlot(request) ?? (yield* queued(pool, request, { keepAliveMs, signal }));
       try {
+        request.onVersion?.(slot.replica.version);
         yield* slot.replica.generate(request, signal);
       } finally {
         slot.release();

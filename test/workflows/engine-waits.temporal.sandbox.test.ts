@@ -13,6 +13,7 @@ const sleep = { name: 'bash', arguments: { command: 'sleep 600' } };
 describe('the clock of an agent', () => {
   let rollouts: AgentRollouts;
   let paused = false;
+  let endless = false;
   let call: object = submit;
 
   before(async () => {
@@ -24,7 +25,7 @@ describe('the clock of an agent', () => {
       {
         providerIn: (home) =>
           createLocalProvider({ root: join(home, 'sandboxes'), stack: 'test-stack', spawner: createHelperSpawner() }),
-        isPaused: () => paused,
+        engineState: { isPaused: () => paused, isEndless: () => endless },
       },
     );
   });
@@ -61,5 +62,16 @@ describe('the clock of an agent', () => {
     const { result, evidence } = await rollouts.roll({ task: taskToFix, agent: 'mini', agentTimeoutSec: 8 });
     assert.deepEqual([result.outcome, result.stop], ['scored', 'deadline'], evidence);
     assert.ok((result.stageSeconds.awaitAgent ?? 0) < 30, evidence);
+  });
+
+  it('cuts the turn at its limit, which is recorded and not trained', async () => {
+    call = submit;
+    endless = true;
+    const { result, evidence } = await rollouts.roll({ task: taskToFix, agent: 'mini', agentTimeoutSec: 8 });
+    endless = false;
+    assert.deepEqual([result.outcome, result.stop, result.trace?.turns], ['scored', 'deadline', 1], evidence);
+    assert.ok(result.trace && (result.cost?.sampledTokens ?? 0) > 0, evidence);
+    const { turns, segments } = await rollouts.gateway.traceOf(result.trace);
+    assert.deepEqual([turns[0]?.finishReason, turns[0]?.versions[0]?.version, segments], ['abort', 1, []]);
   });
 });

@@ -11,6 +11,7 @@ export interface VersionSpan {
   readonly end: number;
 }
 
+/** The end of a turn. `abort`: the agent ended while it was sampled, for example at its time limit. */
 export type FinishReason = 'stop' | 'length' | 'abort';
 
 /** One model call of the agent, as the gateway saw it. `logprobs[i]` (natural log) belongs to `sampledIds[i]`. */
@@ -80,6 +81,12 @@ export const branchRule = z.strictObject({
     .default(null)
     .describe(
       'The largest number of tokens of one segment. A longer branch is cut after its last turn that fits. null: no limit.',
+    ),
+  trainCutTurns: z
+    .exactOptional(z.boolean())
+    .describe(
+      'Whether the tokens of a turn that the end of the agent cut are trained. The agent never acted on them, so the reward ' +
+        'says nothing about them but that the time was over. Default: `false`.',
     ),
 });
 export type BranchRule = Readonly<z.output<typeof branchRule>>;

@@ -42,7 +42,7 @@ export function buildSegments(
   most: number = mostTokens,
 ): Built {
   const classification = classifyBranches(turns);
-  const checked = checkTurns(turns);
+  const checked = checkTurns(turns, rule.trainCutTurns === true);
   const parents = new Set(turns.map((turn) => turn.parent));
   const leaves = turns.filter(({ index }) => !parents.has(index));
   const tree: SessionTree = { turns, leaves, classification, checked };
@@ -86,9 +86,11 @@ function choose(
   for (const leaf of final === undefined ? others : [final, ...others]) {
     if (classification.kindOf(leaf.index) === 'side') continue;
     const whole = pathTo(turns, leaf);
-    const path = whole.filter(({ index }) => (ends[index]?.length ?? 0) <= maxTokens);
+    // The tokens of a turn that the agent's end cut come last, where they are context of no others.
+    const kept = masked.get(leaf.index) === 'aborted' ? whole.slice(0, -1) : whole;
+    const path = kept.filter(({ index }) => (ends[index]?.length ?? 0) <= maxTokens);
     const trains = new Set(path.map(({ index }) => index).filter((at) => !masked.has(at) && !trained.has(at)));
-    const cut = path.length < whole.length ? 'token-limit' : null;
+    const cut = path.length < kept.length ? 'token-limit' : null;
     const tokens = ends[path.at(-1)?.index ?? -1]?.length ?? 0;
     if (trains.size === 0) chosen.set(leaf.index, { path, trains, dropped: cut ?? 'nothing-to-train' });
     else if (segmentsLeft === 0 || tokens > tokensLeft)

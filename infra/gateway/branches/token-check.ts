@@ -22,9 +22,10 @@ const start: BranchEnd = { turns: 0, length: 0, checksum: 0, aborts: 0 };
 
 /**
  * Checks that tokens went in and out unchanged: the prompt that the engine received must be the branch's ids so far plus the
- * turn's new ones, and each sampled token must have its logprob and its policy version. A turn that fails is masked alone.
+ * turn's new ones, and each sampled token must have its logprob and its policy version. A turn that fails is masked alone, and so
+ * is one that was cut, unless `trainsCut` says otherwise.
  */
-export function checkTurns(turns: readonly TurnRecord[]): CheckedTurns {
+export function checkTurns(turns: readonly TurnRecord[], trainsCut = false): CheckedTurns {
   const masked = new Map<number, MaskReason>();
   const ends: BranchEnd[] = [];
   for (const turn of turns) {
@@ -37,7 +38,8 @@ export function checkTurns(turns: readonly TurnRecord[]): CheckedTurns {
     }
     const length = before.length + turn.promptIds.length;
     const checksum = extendChecksum(before, turn.promptIds);
-    const reason = length !== turn.promptLength || checksum !== turn.promptChecksum ? 'prompt-mismatch' : faultOf(turn);
+    const reason =
+      length !== turn.promptLength || checksum !== turn.promptChecksum ? 'prompt-mismatch' : faultOf(turn, trainsCut);
     if (reason !== null) masked.set(turn.index, reason);
     ends.push({
       turns: before.turns + 1,
@@ -56,9 +58,9 @@ function extendChecksum({ length, checksum }: Pick<BranchEnd, 'length' | 'checks
   return crc32(length === 0 ? text : `,${text}`, checksum);
 }
 
-function faultOf({ sampledIds, logprobs, versions, finishReason }: TurnRecord): MaskReason | null {
+function faultOf({ sampledIds, logprobs, versions, finishReason }: TurnRecord, trainsCut: boolean): MaskReason | null {
   if (sampledIds.length === 0) return 'empty';
-  if (finishReason === 'abort') return 'aborted';
+  if (finishReason === 'abort' && !trainsCut) return 'aborted';
   let covered = 0;
   for (const { start, end } of versions) {
     if (start !== covered) return 'incomplete-sampling';

@@ -8,7 +8,7 @@ import { syncDirectory } from '../../process/durable-directory.ts';
 import { openExclusive } from '../../process/file-lock.ts';
 import type { TurnRecord } from '../branches/turn-record.ts';
 import type { OpenSession } from '../control.ts';
-import type { Delivery } from './samples.ts';
+import type { Delivery, Samples } from './samples.ts';
 
 /**
  * The append-only file of one session, with one record and its checksum per line. When `append` returns, the record is on
@@ -37,6 +37,8 @@ export interface HostCallRecord extends HostCall {
 export type JournalRecord =
   | { readonly kind: 'open'; readonly session: OpenSession; readonly at: number }
   | { readonly kind: 'turn'; readonly turn: TurnRecord }
+  /** A turn whose client left, with the tokens that it had by then. Its index is open. */
+  | { readonly kind: 'cut'; readonly turn: TurnRecord }
   /** Replies that an agent has got. One that is in no such record may have been lost, unless a later turn continues it. */
   | { readonly kind: 'delivered'; readonly deliveries: readonly Delivery[] }
   | { readonly kind: 'host-call'; readonly call: HostCallRecord }
@@ -228,4 +230,13 @@ function journalFailure(path: string, cause: unknown): TemperFailure {
 function isLackOfSpace(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   return code === 'ENOSPC' || code === 'EDQUOT';
+}
+
+/** Writes the deliveries that are not written yet. */
+export async function writeDelivered(
+  samples: Pick<Samples, 'takeUnwritten'>,
+  journal: Pick<Journal, 'append'>,
+): Promise<void> {
+  const deliveries = samples.takeUnwritten();
+  if (deliveries.length > 0) await journal.append({ kind: 'delivered', deliveries });
 }

@@ -9,13 +9,13 @@ import type { Session } from './session.ts';
 
 /** Builds the trace of a closed session and puts it into the store. The same turns always give the same bytes. */
 export async function sealTrace(session: Session, store: Store, absences: readonly Absence[]): Promise<TraceSummary> {
-  const { turns, hostCalls } = session;
+  const { turnsAndCuts: turns, hostCalls } = session;
   const lost = absences.filter((absence) => mayHaveCut(session, absence)).length;
   const gatewayFailures = session.failures.count('gateway-failure') + lost;
   const environmentFailures = session.failures.count('environment-failure');
   const built = buildSegments(turns, session.opened.branches);
   const { segments, branches, masked } = built;
-  const counts = countsOf(session, built);
+  const counts = countsOf(turns, session.forks, built);
   const trace: Trace = {
     session: session.opened.session,
     turns: turns.map(publicTurn),
@@ -31,7 +31,7 @@ export async function sealTrace(session: Session, store: Store, absences: readon
       { ...transcriptEntry(reply), turn: index },
     ]),
   };
-  const versions = versionRange(turns);
+  const versions = versionRange(turns.filter(({ index }) => masked.get(index) !== 'aborted'));
   return {
     trace: await store.putJson(trace),
     turns: turns.length,
@@ -63,7 +63,11 @@ function mayHaveCut({ openedAt, opened, turns }: Session, { from, to }: Absence)
   return openedAt < to && from < opened.expiresAt && turns.every(({ startedAt }) => startedAt < to);
 }
 
-function countsOf({ turns, forks }: Session, { branches, classification, masked, droppedTokens }: Built): TraceCounts {
+function countsOf(
+  turns: readonly TurnRecord[],
+  forks: number,
+  { branches, classification, masked, droppedTokens }: Built,
+): TraceCounts {
   return {
     branches: countBy(branches.map(({ kind }) => kind)),
     unclear: classification.unclear,

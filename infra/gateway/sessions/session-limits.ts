@@ -27,3 +27,9 @@ export function wantsMore(request: ModelRequest, answered: TurnRecord, sampling:
   if (answered.finishReason !== 'length' || answered.cutShort === true) return false;
   return askedTokens(request, sampling) > sampledTokensOf(answered);
 }
+
+/** Returns a function that says whether a time is over. It counts by a clock that does not jump, from the wall clock's time now. */
+export function createExpiry(expiresAt: number): () => boolean {
+  const expiresAtMs = performance.now() + expiresAt - Date.now();
+  return () => performance.now() >= expiresAtMs;
+}

@@ -12,20 +12,23 @@ import type { ReplyingTurn } from '../turns/turn.ts';
 import { createUpstreamBackend, type UpstreamBackendDeps } from '../turns/upstream-backend.ts';
 import { type AskedTurn, createAskedTurn } from './asked-turn.ts';
 import { createCommit } from './commit-turns.ts';
+import { type Cuts, createCuts } from './cuts.ts';
 import { createFence, type Fence, type FenceDeps } from './fence.ts';
 import { createHostCalls, type HostCalls } from './host-calls.ts';
-import type { Journal, JournalRecord } from './journal.ts';
+import { type Journal, type JournalRecord, writeDelivered } from './journal.ts';
 import { createRequestFailures, type RequestFailures, type UnansweredRequests } from './request-failures.ts';
 import { createRunningTurns, type RunningTurns } from './running-turns.ts';
 import { createSamples, type RequestOrigin, type Sample } from './samples.ts';
 import type { OpenedFile } from './session-files.ts';
-import { limitReached, wantsMore } from './session-limits.ts';
+import { createExpiry, limitReached, wantsMore } from './session-limits.ts';
 import { createWaits, type Waits } from './waits.ts';
 
 /** The model calls of one rollout. The journal orders its turns; a turn without a journal record never happened. */
 export interface Session {
   readonly opened: OpenSession;
   readonly turns: readonly TurnRecord[];
+  /** The turns, and after them those that were running when the session ended. */
+  readonly turnsAndCuts: readonly TurnRecord[];
   readonly forks: number;
   readonly hostCalls: HostCalls;
   /** Retried requests that were answered from the journal, without those that a killed process counted. */
@@ -34,7 +37,7 @@ export interface Session {
   readonly openedAt: number;
   readonly waits: Waits;
   /** Whether its lifetime is over, by a clock that does not jump. */
-  readonly isExpired: boolean;
+  readonly isExpired: () => boolean;
   status(): SessionStatus;
   /** Notes that the session is being used. */
   touch(): void;
@@ -75,8 +78,9 @@ class LiveSession implements Session {
   readonly #journal: Journal;
   readonly #backend: ModelBackend;
   readonly waits: Waits;
+  readonly #cuts: Cuts;
   readonly #running: RunningTurns;
-  readonly #expiresAtMs: number;
+  readonly isExpired: () => boolean;
   readonly #samples = createSamples();
   readonly #commit: TurnContext['commit'];
   #closed: GatewayError | null = null;
@@ -87,7 +91,7 @@ class LiveSession implements Session {
 
   constructor(deps: SessionDeps, { journal, opened, records }: OpenedFile) {
     this.opened = opened;
-    this.#expiresAtMs = performance.now() + opened.expiresAt - Date.now();
+    this.isExpired = createExpiry(opened.expiresAt);
     this.#fence = createFence(deps, opened);
     this.#journal = this.#fence.guard(journal);
     this.waits = createWaits(this.#journal);
@@ -96,11 +100,9 @@ class LiveSession implements Session {
     this.#backend =
       upstream === undefined ? createPolicyBackend(deps, opened) : createUpstreamBackend(deps, opened, upstream);
     const turns = () => this.turns;
-    this.failures = createRequestFailures({
-      journal: this.#journal,
-      turns,
-      isAnswered: (key) => this.#backend.answered(key) !== null,
-    });
+    const isAnswered = (key: string): boolean => this.#backend.answered(key) !== null;
+    this.failures = createRequestFailures({ journal: this.#journal, turns, isAnswered });
+    this.#cuts = createCuts({ journal: this.#journal, turns, isAnswered });
     this.#commit = createCommit({
       journal: this.#journal,
       fence: this.#fence,
@@ -134,10 +136,10 @@ class LiveSession implements Session {
     else if (record.kind === 'host-call') this.hostCalls.restore(record.call);
     else if (record.kind === 'flag') this.failures.restore({ failure: record.flag, key: record.key, at: record.at });
     else if (record.kind === 'waited') this.waits.restore(record.ms);
-    else if (record.kind === 'rest') this.#retries = this.#journaledRetries = record.retries;
-    else if (record.kind === 'close') {
-      this.#closed = new GatewayError('session-closed', 'this session is closed');
+    else if (record.kind === 'cut') this.#cuts.restore(record.turn);
+    else if (record.kind === 'rest' || record.kind === 'close') {
       this.#retries = this.#journaledRetries = record.retries ?? 0;
+      if (record.kind === 'close') this.#closed = new GatewayError('session-closed', 'this session is closed');
     }
   }
 
@@ -145,12 +147,12 @@ class LiveSession implements Session {
     return this.#backend.turns;
   }
 
-  get forks(): number {
-    return this.#backend.forks;
+  get turnsAndCuts(): readonly TurnRecord[] {
+    return [...this.turns, ...this.#cuts.last];
   }
 
-  get isExpired(): boolean {
-    return performance.now() >= this.#expiresAtMs;
+  get forks(): number {
+    return this.#backend.forks;
   }
 
   get retries(): number {
@@ -236,7 +238,7 @@ class LiveSession implements Session {
   #checkOpen(): void {
     this.#fence.requireLife();
     if (this.#closed !== null) throw this.#closed;
-    if (this.isExpired) throw new GatewayError('session-closed', 'this session has expired');
+    if (this.isExpired()) throw new GatewayError('session-closed', 'this session has expired');
   }
 
   #start(planned: PlannedTurn, sample: Sample): ReplyingTurn<TurnRecord> {
@@ -245,22 +247,18 @@ class LiveSession implements Session {
       createdAt: this.openedAt,
       sample,
       commit: this.#commit,
+      noteCut: this.#cuts.add,
       noteOverflow: () => this.failures.add('context-overflow', key),
     });
     this.#running.add(turn);
     this.#samples.begin(sample);
     // Another gateway must not take the new request for a retry of these. A journal that cannot be written fails the turn itself.
-    if (sample.number > 1) this.#writeDelivered().catch(() => {});
+    if (sample.number > 1) writeDelivered(this.#samples, this.#journal).catch(() => {});
     turn.result.catch(async (error) => {
       if (this.#running.find(key) === undefined) this.#samples.fail(sample);
       await this.failures.addOf(turn, key, error);
     });
     return turn;
-  }
-
-  async #writeDelivered(): Promise<void> {
-    const deliveries = this.#samples.takeUnwritten();
-    if (deliveries.length > 0) await this.#journal.append({ kind: 'delivered', deliveries });
   }
 
   async close(reason: GatewayError): Promise<void> {
@@ -283,7 +281,7 @@ class LiveSession implements Session {
     try {
       if (this.#fence.state !== 'valid') return;
       await this.failures.write();
-      await this.#writeDelivered();
+      await writeDelivered(this.#samples, this.#journal);
       await this.waits.write();
       if (this.#retries === this.#journaledRetries) return;
       await this.#journal.append({ kind: 'rest', at: Date.now(), retries: this.#retries });
@@ -294,5 +292,6 @@ class LiveSession implements Session {
 
   async #cancelRunning(reason: GatewayError): Promise<void> {
     await Promise.allSettled([this.#running.cancel(reason), this.hostCalls.cancel(reason)]);
+    await this.#cuts.written();
   }
 }

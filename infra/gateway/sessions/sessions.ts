@@ -204,7 +204,7 @@ class SessionTable implements Sessions {
     if (this.#deps.lease.of(found.opened.fence) === 'fenced') return null;
     requireLease(this.#deps, found.opened);
     await found.close(new GatewayError('session-closed', 'this session is closed'));
-    return modelUseOf(found.turns, found.waits.ms);
+    return modelUseOf(found.turnsAndCuts, found.waits.ms);
   }
 
   #peer({ holder }: RemoteSession): GatewayControl {
@@ -224,7 +224,7 @@ class SessionTable implements Sessions {
       const session = await loading.catch(() => null);
       if (session === null || 'holder' in session || this.#sealing.has(id)) return;
       const isUnused = session.isIdle(now - this.#deps.idleMs) || this.#isVoid(session);
-      if (session.isExpired || isUnused) await this.#unload(id, session);
+      if (session.isExpired() || isUnused) await this.#unload(id, session);
       else await session.waits.write();
     });
   }

@@ -55,6 +55,8 @@ export interface TurnContext {
     add: (turn: TurnRecord) => void,
     signal: AbortSignal,
   ): Promise<TurnRecord>;
+  /** Records a turn whose client left, with the tokens sampled until then. */
+  noteCut(turn: TurnRecord): void;
   /** Records that the conversation is longer than the model's context. */
   noteOverflow(): Promise<void>;
 }

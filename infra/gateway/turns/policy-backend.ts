@@ -116,6 +116,7 @@ async function sampleReply(
   signal: AbortSignal,
 ): Promise<SampledReply> {
   const { request, plan } = rendered;
+  const startedAt = Date.now();
   const decoder = createReplyDecoder(rendered, sink.push);
   const asked = askedTokens(request, sampling);
   const override = overrideOf(request, sampling);
@@ -150,11 +151,27 @@ async function sampleReply(
       },
       onWaiting: sink.setWaiting,
       onHeld: sink.setHeld,
+      onCut(sampled) {
+        // A call that was cut is no fault of the policy.
+        const cut = { sampled, asked, override, reply: replyOf(rendered, sampled.ids), faultyCalls: [] };
+        context.noteCut({ ...recordOf(plan, cut, startedAt, -1), ...sampleFields(context.sample) });
+      },
     },
     signal,
   );
-  const { text, reasoning, toolCalls, faultyCalls } = decoder.finish();
-  return { sampled, asked, override, reply: { role: 'assistant', text, reasoning, toolCalls }, faultyCalls };
+  return { sampled, asked, override, ...finishedReply(decoder) };
+}
+
+/** Decodes what was sampled of a reply that was cut. */
+function replyOf(rendered: RenderedRequest, ids: readonly number[]): AssistantMessage {
+  const decoder = createReplyDecoder(rendered, () => {});
+  decoder.push(ids);
+  return finishedReply(decoder).reply;
+}
+
+function finishedReply(decoder: ReturnType<typeof createReplyDecoder>): Pick<SampledReply, 'reply' | 'faultyCalls'> {
+  const { faultyCalls, ...said } = decoder.finish();
+  return { reply: { role: 'assistant', ...said }, faultyCalls };
 }
 
 /** Makes the record of a turn that the policy has sampled. */

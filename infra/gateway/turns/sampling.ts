@@ -40,6 +40,8 @@ export interface SamplingRequest extends Required<Pick<OpenSession, 'session' | 
   readonly onWaiting: (isWaiting: boolean) => void;
   /** Called with true when nothing samples the turn, whatever the engine is waited for; with false when it is sampled again. */
   readonly onHeld: (isHeld: boolean) => void;
+  /** Receives what was sampled of a turn that is aborted, if there is something. */
+  readonly onCut: (sampled: SampledTurn) => void;
 }
 
 /**
@@ -49,26 +51,46 @@ export interface SamplingRequest extends Required<Pick<OpenSession, 'session' | 
  * Throws a GatewayError `engine-unavailable`, or TemperFailure EngineInvalid.
  */
 export async function sampleTurn(request: SamplingRequest, signal: AbortSignal): Promise<SampledTurn> {
-  const ids: number[] = [];
-  const logprobs: number[] = [];
-  const versions: VersionSpan[] = [];
-  let aborts = 0;
+  const turn = { ids: [], logprobs: [], versions: [], aborts: 0 };
+  try {
+    return { ...turn, ...(await sampleParts(request, turn, signal)) };
+  } catch (error) {
+    if (signal.aborted && turn.ids.length > 0) request.onCut({ ...turn, finishReason: 'abort' });
+    throw error;
+  }
+}
+
+/** The parts of a turn that have been sampled. */
+interface TurnSoFar {
+  readonly ids: number[];
+  readonly logprobs: number[];
+  readonly versions: VersionSpan[];
+  aborts: number;
+}
+
+/** Samples the parts of a turn until it ends. */
+async function sampleParts(
+  request: SamplingRequest,
+  turn: TurnSoFar,
+  signal: AbortSignal,
+): Promise<Pick<SampledTurn, 'aborts' | 'finishReason'>> {
   const retries = createRetries(request);
   for (let attempt = 0; ; attempt += 1) {
-    const part = await samplePart(request, ids, attempt, signal);
+    const part = await samplePart(request, turn.ids, attempt, signal);
     if (part.kind === 'lost') {
-      request.onRewind(ids);
+      request.onRewind(turn.ids);
       request.onWaiting(true);
       request.onHeld(true);
       await retries.wait(part.failure, part.tokens, part.lastEventAt, signal);
       continue;
     }
-    for (const span of part.versions) versions.push(shift(span, ids.length));
-    for (const id of part.ids) ids.push(id);
-    for (const logprob of part.logprobs) logprobs.push(logprob);
-    if (part.finishReason !== 'abort') return { ids, logprobs, versions, finishReason: part.finishReason, aborts };
-    aborts += 1;
-    if (ids.length >= request.maxTokens) return { ids, logprobs, versions, finishReason: 'length', aborts };
+    for (const span of part.versions) turn.versions.push(shift(span, turn.ids.length));
+    for (const id of part.ids) turn.ids.push(id);
+    for (const logprob of part.logprobs) turn.logprobs.push(logprob);
+    if (part.kind === 'cut') throw signal.reason;
+    if (part.finishReason !== 'abort') return { aborts: turn.aborts, finishReason: part.finishReason };
+    turn.aborts += 1;
+    if (turn.ids.length >= request.maxTokens) return { aborts: turn.aborts, finishReason: 'length' };
     // An engine that aborts after some tokens is updating its weights; one that aborts before the first counts as away.
     if (part.ids.length === 0) request.onWaiting(true);
     request.onHeld(true);
@@ -104,6 +126,7 @@ function createRetries({ engine, engineGraceMs }: SamplingRequest) {
 /** The result of one request to the engine. `lastEventAt`: the time of the engine's last sign of life, or of the request. */
 type Part = { readonly lastEventAt: number } & (
   | ({ readonly kind: 'sampled' } & Sampled)
+  | ({ readonly kind: 'cut' } & Omit<Sampled, 'finishReason'>)
   | { readonly kind: 'lost'; readonly failure: unknown; readonly tokens: number }
 );
 
@@ -114,6 +137,7 @@ async function samplePart(
   signal: AbortSignal,
 ): Promise<Part> {
   let isSilent = false;
+  let version: number | null = request.policyVersion ?? null;
   // One controller, since a signal that is combined of several costs more than all else that is done here.
   const ending = new AbortController();
   const end = (): void => ending.abort(signal.reason);
@@ -135,6 +159,9 @@ async function samplePart(
         lastEventAt = performance.now();
         request.onHeld(isHeld);
       },
+      onVersion(served: number | null): void {
+        version = served;
+      },
     };
     let last: GenerateEvent | null = null;
     for await (const event of request.engine.generate(generation, ending.signal)) {
@@ -150,7 +177,7 @@ async function samplePart(
     }
     return { kind: 'sampled', lastEventAt, ...checked(request.engine, ids, logprobs, last) };
   } catch (error) {
-    if (signal.aborted) throw signal.reason;
+    if (signal.aborted) return { kind: 'cut', lastEventAt, ids, logprobs, versions: servedBy(version, ids.length) };
     const lost = { kind: 'lost', lastEventAt, tokens: ids.length } as const;
     if (isSilent) return { ...lost, failure: `no token in ${limits.engineSilenceMs} ms` };
     if (isTemporary(error)) return { ...lost, failure: error };
@@ -182,6 +209,10 @@ function generationOf(
 
 /** Derives the seed of a part. One that starts at a different token must not draw the same random numbers again. */
 const seedOfPart = (seed: number, at: number): number => (at === 0 ? seed : deriveSeed(String(seed), String(at)));
+
+/** The versions of a part that was cut: that which was served at its start, since the engine can have had only newer ones later. */
+const servedBy = (version: number | null, tokens: number): readonly VersionSpan[] =>
+  version === null || tokens === 0 ? [] : [{ version, start: 0, end: tokens }];
 
 /** Checks that the events form a whole; the engine's adapter has checked each one. */
 function checked(engine: Engine, ids: number[], logprobs: number[], last: GenerateEvent | null): Sampled {

@@ -30,6 +30,9 @@ export function createScriptedReplica(
     get running() {
       return engine.running;
     },
+    get hanging() {
+      return engine.hanging;
+    },
     async health(signal): Promise<EngineHealth> {
       probes += 1;
       const { state, version, paused, capacity } = replica;

@@ -28,6 +28,8 @@ export interface ScriptedEngine extends Engine {
   readonly requests: readonly ScriptedRequest[];
   /** The number of generations that have begun and not ended. */
   readonly running: number;
+  /** The number of those that have sent all their tokens and hang. */
+  readonly hanging: number;
 }
 
 export interface ScriptedEngineOptions {
@@ -44,6 +46,7 @@ export function createScriptedEngine(options: ScriptedEngineOptions): ScriptedEn
   const { script, contextLength = 100_000, chunk = 3, delayMs = 0, beforeLast } = options;
   const requests: ScriptedRequest[] = [];
   let running = 0;
+  let hanging = 0;
 
   async function* play(step: Step, signal: AbortSignal): AsyncIterable<GenerateEvent> {
     const ids = step.ids ?? [];
@@ -54,8 +57,12 @@ export function createScriptedEngine(options: ScriptedEngineOptions): ScriptedEn
       yield { tokenIds, logprobs: tokenIds.map((_, index) => -(at + index + 1) / 1000) };
     }
     if (step.kind === 'fail') throw new TemperFailure(step.type, 'the script says so');
-    if (step.kind === 'hang') await untilAborted(signal);
-    else yield { tokenIds: [], logprobs: [], ...endOf(step) };
+    if (step.kind === 'hang') {
+      hanging += 1;
+      await untilAborted(signal).finally(() => {
+        hanging -= 1;
+      });
+    } else yield { tokenIds: [], logprobs: [], ...endOf(step) };
   }
 
   return {
@@ -63,6 +70,9 @@ export function createScriptedEngine(options: ScriptedEngineOptions): ScriptedEn
     requests,
     get running() {
       return running;
+    },
+    get hanging() {
+      return hanging;
     },
     async *generate(generation, signal) {
       const request = { ...generation, tokenIds: idsOf(generation.prompt) };

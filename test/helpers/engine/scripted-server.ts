@@ -6,7 +6,7 @@ export type Answer =
   | { readonly status: number; readonly json: unknown }
   | { readonly status: number; readonly bytes: Uint8Array; readonly type: string }
   | { readonly status: 302; readonly location: string }
-  | { readonly events: readonly string[]; readonly cut?: boolean }
+  | { readonly events: readonly string[]; readonly cut?: boolean; readonly open?: boolean }
   | { readonly hang: true };
 
 export interface SeenRequest {
@@ -63,7 +63,7 @@ function send(response: ServerResponse, answer: Answer): void {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     for (const event of answer.events) response.write(`data: ${event}\n\n`);
     if (answer.cut === true) setImmediate(() => response.destroy());
-    else response.end();
+    else if (answer.open !== true) response.end();
     return;
   }
   if ('location' in answer) {

@@ -5,19 +5,26 @@ const generateBody = z.object({ token_ids: z.array(z.number()) });
 /** Tokens of one streamed chunk. */
 const chunkTokens = 64;
 
+export interface VllmState {
+  readonly isPaused?: () => boolean;
+  /** Whether a reply never ends after its tokens. */
+  readonly isEndless?: () => boolean;
+}
+
 /** Starts a server with vLLM's API that serves the model `policy` at version 1, with a function in place of weights. */
 export function startScriptedVllm(
   answer: (promptIds: readonly number[]) => Promise<readonly number[]>,
-  isPaused: () => boolean = () => false,
+  { isPaused = () => false, isEndless = () => false }: VllmState = {},
 ): Promise<ScriptedServer> {
   return startScriptedServer({
     'GET /health': () => ({ status: 200, json: {} }),
     'GET /v1/models': () => ({ status: 200, json: { data: [{ id: 'policy', max_model_len: 1_000_000 }] } }),
     'GET /is_paused': () => ({ status: 200, json: { is_paused: isPaused() } }),
     'GET /weight_info': () => ({ status: 200, json: { weight_version: '1@scripted' } }),
-    'POST /inference/v1/generate': async (body) => ({
-      events: [...generation(await answer(generateBody.parse(body).token_ids)), '[DONE]'],
-    }),
+    'POST /inference/v1/generate': async (body) => {
+      const chunks = [...generation(await answer(generateBody.parse(body).token_ids))];
+      return isEndless() ? { events: chunks.slice(0, -1), open: true } : { events: [...chunks, '[DONE]'] };
+    },
   });
 }
 

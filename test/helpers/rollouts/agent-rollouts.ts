@@ -19,7 +19,7 @@ import type { Store } from '../../../infra/store/store.ts';
 import { agentSandboxName } from '../../../workflows/contracts/ids.ts';
 import { controlQueue } from '../../../workflows/contracts/queues.ts';
 import type { RolloutRequest, RolloutResult } from '../../../workflows/contracts/rollout.ts';
-import { startScriptedVllm } from '../engine/scripted-vllm.ts';
+import { startScriptedVllm, type VllmState } from '../engine/scripted-vllm.ts';
 import { startTestGateway, type TestGateway } from '../gateway/gateway.ts';
 import { createFileStore } from '../store/file-store.ts';
 import { startTestServer } from '../temporal/temporal.ts';
@@ -56,8 +56,8 @@ export interface AgentRolloutsOptions {
   readonly upstreams?: Upstreams;
   /** Host tools beside temper's own. Default: none. */
   readonly hostTools?: readonly HostTool[];
-  /** Whether the engine says that it is paused. With it, the engine is probed as in production. Default: never, and no probes. */
-  readonly isPaused?: () => boolean;
+  /** The state of the engine. With it, the engine is probed as in production. Default: it is ready, and not probed. */
+  readonly engineState?: VllmState;
   /** The way of the model calls. Default: sockets. */
   readonly channel?: ChannelKind;
   /** The time for which relays hold model calls over a stream. Default: a minute. */
@@ -73,7 +73,7 @@ export async function startAgentRollouts(
     taskRoot,
     upstreams,
     hostTools = [],
-    isPaused,
+    engineState,
     channel,
     holdMs,
     network,
@@ -83,10 +83,10 @@ export async function startAgentRollouts(
   const provider = providerIn(home);
   let sandbox = '';
   const server = await startTestServer();
-  const vllm = await startScriptedVllm((promptIds) => answer(promptIds, gateway, sandbox), isPaused);
+  const vllm = await startScriptedVllm((promptIds) => answer(promptIds, gateway, sandbox), engineState);
   const bare = createVllmEngine({ url: vllm.url, model: 'policy', method: 'reload' });
   const slots = createSlotTable({ requestsAtOnce: null });
-  const replicas = isPaused === undefined ? null : createReplicas([bare], { slots, probeMs: 100 });
+  const replicas = engineState === undefined ? null : createReplicas([bare], { slots, probeMs: 100 });
   const engine = replicas ?? bare;
   // The workers have theirs in the same place: evaluations read the answers that the gateway has sealed.
   const store = createFileStore(home);

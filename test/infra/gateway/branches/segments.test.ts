@@ -82,7 +82,8 @@ describe('segments', () => {
         ],
       );
       const main = buildSegments(turns).segments.find(({ kind }) => kind === 'main');
-      assert.deepEqual(main?.maskedTurns, masked);
+      // A turn that the end of the agent cut is the last one, and the segment ends before it.
+      assert.deepEqual(main?.maskedTurns, reason === 'aborted' ? masked.slice(0, 1) : masked);
       assert.deepEqual(
         main?.tokens.filter((_, at) => main.mask[at] === 1),
         [65, 258],

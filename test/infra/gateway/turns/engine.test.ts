@@ -156,7 +156,7 @@ describe('an engine that is away', () => {
 });
 
 describe('a client that disconnects', () => {
-  it('cancels its generation, and nothing is recorded', async () => {
+  it('cancels its generation, and has no turn yet', async () => {
     const engine = playing([{ kind: 'hang', ids: bytes('Hel') }]);
     await using gateway = await startTestGateway(engine);
     const secret = await gateway.open('a.1');
