@@ -97,7 +97,7 @@ export function faultContract({ title, image, open, faults }: FaultSubject): voi
       },
     );
     if (faults.retryAfter !== true)
-      it(`does not learn the pause that is asked for (${faults.retryAfter})`, () => undefined);
+      console.log(`not tested (${faults.retryAfter}): learns the pause that the provider asks for`);
 
     whereItHappens(
       'attaches to the sandbox in use, and to no earlier one that lists showed too late',
