@@ -2,6 +2,8 @@
 const halvings = 60;
 /** The relative change at which the continued fraction has converged. */
 const converged = 1e-14;
+/** The largest number of its terms. It needs about the root of the larger parameter. */
+const mostTerms = 100_000;
 /** Lanczos's coefficients for g = 7, which give the gamma function to 15 digits. */
 const lanczos = [
   676.520368121885, -1259.1392167224, 771.323428777653, -176.615029162141, 12.5073432786869, -0.13857109526572,
@@ -32,7 +34,7 @@ function continuedFraction(x: number, a: number, b: number): number {
   let c = 1;
   let d = 1 / (1 - ((a + b) * x) / (a + 1));
   let value = d;
-  for (let m = 1; ; m += 1) {
+  for (let m = 1; m <= mostTerms; m += 1) {
     const even = (m * (b - m) * x) / ((a + 2 * m - 1) * (a + 2 * m));
     d = 1 / (1 + even * d);
     c = 1 + even / c;
@@ -41,8 +43,9 @@ function continuedFraction(x: number, a: number, b: number): number {
     d = 1 / (1 + odd * d);
     c = 1 + odd / c;
     value *= c * d;
-    if (Math.abs(c * d - 1) < converged) return value;
+    if (Math.abs(c * d - 1) < converged) break;
   }
+  return value;
 }
 
 function logGamma(x: number): number {

@@ -23,7 +23,8 @@ export function clusteredMean(clusters: readonly (readonly number[])[]): Estimat
  * Others are worth more by what they vary less: n = C m (1 − m) / σ², with σ² the mean squared deviation. That is the number
  * of attempts divided by their design effect (Kish 1965, Survey Sampling). A few values say little of their variance, and
  * equal ones nothing. So σ² and m are estimated with two values of 0 and two of 1 more (the number is that of Agresti & Coull
- * 1998, The American Statistician 52), which keeps n finite and makes one rule of it: where a value falls, no bound rises by more than 1e-5.
+ * 1998, The American Statistician 52). That keeps n finite and makes one rule of it: where a value falls, no bound rises by
+ * more than 2e-5.
  */
 export function meanWithInterval(values: readonly number[]): Omit<Estimate, 'tasks'> {
   const mean = meanOf(values);
