@@ -114,7 +114,16 @@ describe('an evaluation sweep', () => {
         if (!healed && /rollout-[01]-/.test(id)) throw lost();
       },
     };
-    const result = await sweep('infra', { tasks: 'set', count: 3, infraRetries: 1, concurrency: 1 });
+    const earlier = stack.workers.opened.length;
+    const result = await sweep('infra', { tasks: 'set', count: 3, infraRetries: 1, concurrency: 1, seed: 7 });
+    const opened = stack.workers.opened.slice(earlier);
+    assert.equal(new Set(opened.map(({ epoch }) => epoch.rollout)).size, 5);
+    const seeds = new Set(opened.map(({ seed }) => seed));
+    assert.deepEqual(
+      [...seeds],
+      ['sweep/7/0/0/1', 'sweep/7/1/0/1', 'sweep/7/2/0/1'],
+      'a retry has that of its attempt',
+    );
     assert.deepEqual([result.counted, result.retried, result.leftOut.infra, result.outcomes.infra], [2, 2, 1, 1]);
     assert.equal(result.passAt1?.mean, 1, 'what is left out is no 0');
     const { leftOut } = await reportOf(result);
