@@ -22,14 +22,15 @@ export interface TimeLimits {
 }
 
 type RequestedLimits = Pick<RolloutInput, 'agentTimeoutSec' | 'evaluationTimeoutSec' | 'sandboxLifetimeSec'> &
-  Partial<Pick<RolloutInput, 'engineWaitingSec'>>;
+  Partial<Pick<RolloutInput, 'engineWaitingSec' | 'upstream'>>;
 
 /** Returns the limits of the input, else those of the task, else the defaults. */
 export function timeLimitsOf(
   input: RequestedLimits,
   { task, usesModel }: Pick<ResolvedTask, 'task' | 'usesModel'>,
 ): TimeLimits {
-  const waitingSec = usesModel ? (input.engineWaitingSec ?? 0) : 0;
+  // Only the engines of a policy are temper's to wait for.
+  const waitingSec = usesModel && input.upstream === undefined ? (input.engineWaitingSec ?? 0) : 0;
   const agentSec = input.agentTimeoutSec ?? task.agentTimeoutSec ?? defaultAgentSec;
   const evaluationSec = input.evaluationTimeoutSec ?? task.evaluationTimeoutSec ?? defaultEvaluationSec;
   // A task of several steps has these limits in each of them, unless the step has its own.

@@ -27,13 +27,16 @@ const fileName = '.presence';
 /** Creates the presence of a gateway that started at `startedAt`. Its methods throw StoreUnavailable. */
 export async function createPresence(journalDir: string, startedAt: number): Promise<Presence> {
   const path = join(journalDir, fileName);
+  /** The time of this gateway's last confirmation, by a clock that does not jump. */
+  let confirmedAtMs = Number.NEGATIVE_INFINITY;
 
   async function read<T>(use: (file: FileHandle, open: Absence | null) => Promise<T>): Promise<T> {
     try {
       await using file = await open(path, 'a+', 0o600);
       const { mtimeMs: from } = await file.stat();
       const to = from < startedAt ? startedAt : Date.now();
-      return await use(file, to - from < relayRetryMs ? null : { from, to });
+      const isAway = to - from >= relayRetryMs && performance.now() - confirmedAtMs >= relayRetryMs;
+      return await use(file, isAway ? { from, to } : null);
     } catch (error) {
       throw new TemperFailure('StoreUnavailable', `cannot write ${path}: ${errorMessage(error)}`, { cause: error });
     }
@@ -48,6 +51,7 @@ export async function createPresence(journalDir: string, startedAt: number): Pro
         if (ended === null) await file.utimes(now, now);
         // One write changes both the lines and the modification time, so no crash can come between them.
         else await file.appendFile(`${JSON.stringify(ended)}\n`);
+        confirmedAtMs = performance.now();
       }),
     absences: () =>
       read(async (file, ended) => {

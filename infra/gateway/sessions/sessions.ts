@@ -225,7 +225,7 @@ class SessionTable implements Sessions {
       if (session === null || 'holder' in session || this.#sealing.has(id)) return;
       const isUnused = session.isIdle(now - this.#deps.idleMs) || this.#isVoid(session);
       if (session.isExpired() || isUnused) await this.#unload(id, session);
-      else await session.waits.write();
+      else if (this.#deps.lease.of(session.opened.fence) === 'valid') await session.waits.write();
     });
   }
 

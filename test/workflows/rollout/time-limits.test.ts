@@ -33,4 +33,6 @@ it('gives a sandbox the time for which the clocks of its agents may stand still,
   const { lifetimeMs, waitingMs, agentMs } = limits(true);
   assert.deepEqual([lifetimeMs, waitingMs, agentMs], [(least + 2 * 50) * 1000, 50_000, 100_000]);
   assert.deepEqual([limits(false).lifetimeMs, limits(false).waitingMs], [least * 1000, 0]);
+  const other = timeLimitsOf({ engineWaitingSec: 50, upstream: 'other' }, { task, usesModel: true });
+  assert.deepEqual(other, limits(false));
 });

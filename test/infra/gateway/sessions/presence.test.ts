@@ -39,6 +39,14 @@ describe('the presence of gateways', () => {
       assert.deepEqual(await next.absences(), []);
     }));
 
+  it('has no absence where a gateway has just confirmed, whatever the wall clock shows since', () =>
+    withDirectory(async (dir) => {
+      const presence = await createPresence(dir, Date.now() - 2 * relayRetryMs);
+      await presence.confirm();
+      await age(dir, relayRetryMs + 10_000);
+      assert.deepEqual(await presence.absences(), []);
+    }));
+
   it('has an absence from the last confirmation to the start of the next gateway, known at once and for good', () =>
     withDirectory(async (dir) => {
       await createPresence(dir, Date.now());
