@@ -37,7 +37,7 @@ export function createRunCheck(deps: RunCheckDependencies): Pick<ControlActiviti
     checkRun: ({ input }) =>
       atBoundary(async (signal) => {
         rewards.require(input.settings.rewardPolicy);
-        checkSettings(input, agent(input.settings.agent, input.settings.agentOptions));
+        checkAgent(agent(input.settings.agent, input.settings.agentOptions));
         await checkPool({ client, pools }, callingRun(), input.pool);
         // The first task must be readable. A single broken task among many ends only its own group.
         const first = await tasks.choose({ set: input.tasks, seed: input.seed, index: 0, leftOut: new Set() });
@@ -68,24 +68,11 @@ async function lookAtSet(
   return { tasks: lacking.length, list: await store.putJson(lacking.map(({ address }) => address)) };
 }
 
-function checkSettings({ settings }: RunInput, { name, usesModel }: AgentSpec): void {
+function checkAgent({ name, usesModel }: AgentSpec): void {
   if (!usesModel) {
     throw new TemperFailure(
       'UnknownAgent',
       `settings.agent: expected an agent that calls the model, got ${name}; a run has nothing to train on from it`,
-    );
-  }
-  const { temperature, overridable } = settings.sampling;
-  if (temperature !== 1) {
-    throw new TemperFailure(
-      'InvalidInput',
-      `settings.sampling.temperature: expected 1, got ${temperature}; a trainer's logprobs are those of temperature 1, so tokens sampled at another temperature cannot be trained on`,
-    );
-  }
-  if (overridable === true) {
-    throw new TemperFailure(
-      'InvalidInput',
-      "settings.sampling.overridable: expected false in a run, got true; tokens sampled at an agent's own temperature cannot be trained on",
     );
   }
 }

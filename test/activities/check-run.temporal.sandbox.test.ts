@@ -31,13 +31,6 @@ describe("a run that can't work is refused", () => {
     assert.match(await refusal('no-model', { settings: { agent: 'nop' } }), /expected an agent that calls the model/);
   });
 
-  it('if it samples at another temperature than the trainer computes with', async () => {
-    const request = { settings: { sampling: { temperature: 0.7 } } };
-    assert.match(await refusal('warm', request), /settings\.sampling\.temperature: expected 1, got 0\.7/);
-    const overridable = { settings: { sampling: { overridable: true } } };
-    assert.match(await refusal('any', overridable), /settings\.sampling\.overridable: expected false in a run/);
-  });
-
   it('if its set has no task', async () => {
     const rows = join(rollouts.home, 'rows.jsonl');
     await writeFile(rows, '');

@@ -5,7 +5,7 @@ import { loadModel, type Model } from '../../infra/kits/chat-tokens/index.ts';
 import type { PolicyCore } from '../../infra/kits/embedded-policy/core.ts';
 import { createPolicyCore } from '../../infra/kits/embedded-policy/create-policy-core.ts';
 import type { Datum } from '../../infra/kits/embedded-policy/trainer-core.ts';
-import { type Bug, bugAt, type Split } from '../../infra/tasks/generated/bug.ts';
+import { type Bug, bugAt } from '../../infra/tasks/generated/bug.ts';
 import { createDemonstrations } from '../../infra/tasks/generated/demonstrations.ts';
 import { learningRateAt } from '../../workflows/algorithms/learning-rate.ts';
 import { meanOf } from '../../workflows/algorithms/mean.ts';
@@ -22,6 +22,8 @@ export interface Experiment {
   readonly rewards: readonly number[];
   readonly heldOutBefore: number;
   readonly heldOutAfter: number;
+  /** The same without truncated sampling, as in the training. */
+  readonly heldOutAtOne: number;
   readonly warmUpSeconds: number;
   readonly seconds: number;
 }
@@ -30,7 +32,7 @@ export interface ExperimentOptions {
   readonly modelDir: string;
   readonly run: RunInput;
   readonly warmUp: WarmUp;
-  readonly heldOutTasks: number;
+  readonly heldOut: { readonly count: number; readonly topP: number };
   readonly log: (line: string) => void;
 }
 
@@ -53,10 +55,13 @@ export async function runExperiment(options: ExperimentOptions): Promise<Experim
     const startedAt = performance.now();
     await warmUp(setup);
     const warmUpSeconds = (performance.now() - startedAt) / 1000;
-    const heldOutBefore = await evaluate(setup);
+    const { topP } = options.heldOut;
+    const heldOutBefore = await evaluate(setup, topP);
     const rewards = await train(setup);
-    const heldOutAfter = await evaluate(setup);
-    return { rewards, heldOutBefore, heldOutAfter, warmUpSeconds, seconds: (performance.now() - startedAt) / 1000 };
+    const heldOutAfter = await evaluate(setup, topP);
+    const heldOutAtOne = await evaluate(setup, 1);
+    const seconds = (performance.now() - startedAt) / 1000;
+    return { rewards, heldOutBefore, heldOutAfter, heldOutAtOne, warmUpSeconds, seconds };
   } finally {
     await core.close();
     await rm(directory, { recursive: true, force: true });
@@ -110,24 +115,29 @@ function sampleStep(setup: Setup, step: number): Promise<readonly (readonly Simu
     groups.map((group) => {
       const bug = bugAt('train', seed, group);
       const numbers = Array.from({ length: rolloutsPerGroup }, (_, index) => index);
-      return Promise.all(numbers.map((index) => simulate(setup, bug, `train/${group}/${index}`)));
+      return Promise.all(numbers.map((index) => simulate(setup, { bug, id: `train/${group}/${index}`, topP: 1 })));
     }),
   );
 }
 
-async function evaluate(setup: Setup, split: Split = 'test'): Promise<number> {
-  const { heldOutTasks, run } = setup.options;
+async function evaluate(setup: Setup, topP: number): Promise<number> {
+  const { heldOut, run } = setup.options;
   const rewards: number[] = [];
-  for (let from = 0; from < heldOutTasks; from += evaluationBatch) {
-    const numbers = Array.from({ length: Math.min(evaluationBatch, heldOutTasks - from) }, (_, index) => from + index);
-    const rollouts = numbers.map((index) => simulate(setup, bugAt(split, run.seed, index), `${split}/${index}`));
+  for (let from = 0; from < heldOut.count; from += evaluationBatch) {
+    const numbers = Array.from({ length: Math.min(evaluationBatch, heldOut.count - from) }, (_, index) => from + index);
+    const rollouts = numbers.map((index) =>
+      simulate(setup, { bug: bugAt('test', run.seed, index), id: `test/${index}`, topP }),
+    );
     rewards.push(...(await Promise.all(rollouts)).map(({ reward }) => reward));
   }
   return meanOf(rewards);
 }
 
 let simulated = 0;
-function simulate({ core, model, options }: Setup, bug: Bug, id: string): Promise<SimulatedRollout> {
+function simulate(
+  { core, model, options }: Setup,
+  { bug, id, topP }: { readonly bug: Bug; readonly id: string; readonly topP: number },
+): Promise<SimulatedRollout> {
   const { maxTurns, sampling } = options.run.settings;
   simulated += 16;
   return simulateRollout(
@@ -137,7 +147,7 @@ function simulate({ core, model, options }: Setup, bug: Bug, id: string): Promis
       maxTurns,
       maxTokensPerTurn: sampling.maxTokensPerTurn,
       contextLength: core.model.contextLength,
-      topP: sampling.topP,
+      topP,
     },
     bug,
     `${id}/${simulated}`,

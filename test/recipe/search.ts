@@ -16,7 +16,7 @@ const [from = 0, to = from] = seeds.split('-').map(Number);
 const modelDir = join(import.meta.dirname, '../../infra/tasks/generated/temper-tiny');
 const write = (line: string): unknown => process.stdout.write(`${line}\n`);
 
-write('seed  first fifth  last fifth  held-out before  after  warm-up s  all s');
+write('seed  first fifth  last fifth  held-out before  after  at topP 1  warm-up s  all s');
 for (let seed = from; seed <= to; seed += 1) {
   const base = demoRun(seed);
   const given: typeof base = JSON.parse(overrides);
@@ -29,7 +29,7 @@ for (let seed = from; seed <= to; seed += 1) {
   const { warmUp } = run;
   if (warmUp === undefined) throw new Error('the run has no warm-up; do not override it with null');
   const log = (line: string): unknown => process.stderr.write(`  ${line}\n`);
-  const result = await runExperiment({ modelDir, run, warmUp, heldOutTasks: heldOut(seed).count, log });
+  const result = await runExperiment({ modelDir, run, warmUp, heldOut: heldOut(seed), log });
   const fifth = Math.max(1, Math.round(run.steps / 5));
   const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
   const columns = [
@@ -38,6 +38,7 @@ for (let seed = from; seed <= to; seed += 1) {
     mean(result.rewards.slice(-fifth)).toFixed(3).padStart(11),
     result.heldOutBefore.toFixed(3).padStart(16),
     result.heldOutAfter.toFixed(3).padStart(6),
+    result.heldOutAtOne.toFixed(3).padStart(10),
     result.warmUpSeconds.toFixed(1).padStart(10),
     result.seconds.toFixed(1).padStart(6),
   ];

@@ -9,6 +9,7 @@ import { onFlag } from './on-flag.ts';
 import type { Count, EqualRewards, Fate, Outcome } from './outcome.ts';
 import { defaultPool, poolName } from './policy.ts';
 import { leaveOut, rolloutSettings } from './rollout.ts';
+import { refusedSampling } from './run-sampling.ts';
 import { weight } from './share.ts';
 
 const learningRateRise = integer(0, 1_000_000, 'updates').default(0);
@@ -106,7 +107,7 @@ export const warmUp = z.strictObject({
 });
 export type WarmUp = z.output<typeof warmUp>;
 
-export const runInput = z.strictObject({
+const runFields = z.strictObject({
   tasks: text('a task set, for example generated:train/1')
     .default('generated:train/1')
     .describe('The address of the task set.'),
@@ -136,6 +137,13 @@ export const runInput = z.strictObject({
     .prefault({})
     .describe('How each rollout is done: the fields of a rollout from `agent` to `unscored`.'),
   training: training.prefault({}).describe('How the policy is updated.'),
+  allowTruncatedSampling: z
+    .literal(true, { error: 'expected true, or nothing' })
+    .optional()
+    .describe(
+      'Set to `true` to train on tokens that were sampled with `topP` below 1 or with `topK`, though the trainer computes ' +
+        'their logprobs over all tokens, which biases the updates. Default: such a run is refused.',
+    ),
   warmUp: warmUp.optional().describe('Supervised steps before the first update. Default: none.'),
   pool: poolName
     .default(defaultPool)
@@ -175,6 +183,11 @@ export const runInput = z.strictObject({
       'The run pauses itself when this many steps in a row made no update, because all their groups have equal rewards. ' +
         'Steps that were skipped by hand do not count.',
     ),
+});
+
+export const runInput = runFields.superRefine(({ settings: { sampling }, allowTruncatedSampling }, context) => {
+  for (const { field, error: message } of refusedSampling(sampling, allowTruncatedSampling === true))
+    context.addIssue({ code: 'custom', path: ['settings', 'sampling', field], message });
 });
 export type RunInput = z.output<typeof runInput>;
 export type RunRequest = z.input<typeof runInput>;

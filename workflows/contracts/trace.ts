@@ -236,10 +236,12 @@ export const sampling = z.strictObject({
   topP: number(0, 1)
     .gt(0, { error: 'expected a number above 0, at most 1' })
     .default(1)
-    .describe('The probability mass of nucleus sampling, above 0 and at most 1.'),
+    .describe(
+      'The probability mass of nucleus sampling, above 0 and at most 1. A training run needs 1, or `allowTruncatedSampling`.',
+    ),
   topK: integer(-1, 1_000_000)
     .default(-1)
-    .describe('The number of most likely tokens to sample from; -1 turns it off.'),
+    .describe('The number of most likely tokens to sample from; -1 turns it off. A training run needs that, too.'),
   maxTokensPerTurn: integer(1, 1_000_000, 'tokens')
     .default(4096)
     .describe('The largest number of tokens sampled in one turn. An agent may ask for fewer.'),

@@ -16,7 +16,7 @@ export function demoCommand(recipe: DemoRecipe = demoRecipe): Command {
     .option('--seed <n>', 'seed for tasks, weight initialisation and sampling', wholeNumber(0, 2 ** 31 - 1), 1)
     .option('--out <dir>', 'directory for report.html and summary.json (default: temper-demo-<seed>)')
     .addOption(sandboxOption().default('local'))
-    .option('--steps <n>', 'number of training steps (default: 24)', wholeNumber(1, 10_000))
+    .option('--steps <n>', 'number of training steps (default: 36)', wholeNumber(1, 10_000))
     .option('--keep-up', 'keep the stack running until Ctrl-C, to look around in the Temporal UI')
     .action((options: DemoOptions) => demo(options, recipe));
 }

@@ -48,6 +48,7 @@ interface TrainOptions extends JsonOption, NetworkOptions {
   readonly hostTools?: readonly string[];
   readonly sandbox?: SandboxChoice;
   readonly onFlag?: OnFlag;
+  readonly allowTruncatedSampling?: true;
   readonly detach?: true;
 }
 
@@ -83,6 +84,10 @@ export function trainCommand(): Command {
     .addOption(offlineTestsOption())
     .addOption(leaveOutOption())
     .addOption(onFlagOption())
+    .option(
+      '--allow-truncated-sampling',
+      'train on tokens sampled with topP below 1 or with topK, which biases the updates',
+    )
     .option('--detach', 'print the id and exit instead of following the run')
     .option('--json', 'print one JSON object per step to stdout, then the final status')
     .action(train);
@@ -148,7 +153,7 @@ function merge(
   agentOptions: AgentOptions | undefined,
 ): Record<string, unknown> {
   const { tasks, steps, groups, rollouts, maxStaleness, seed, pool, weight, budget, leaveOut, onFlag } = options;
-  const { agent, hostTools, sandbox, offlineTests } = options;
+  const { agent, hostTools, sandbox, offlineTests, allowTruncatedSampling } = options;
   const settings = typeof input.settings === 'object' ? input.settings : {};
   return {
     ...input,
@@ -164,6 +169,7 @@ function merge(
       budget,
       leaveOut,
       onFlag,
+      allowTruncatedSampling,
     }),
     settings: { ...settings, ...defined({ agent, agentOptions, hostTools, sandbox, offlineTests }) },
   };

@@ -50,7 +50,7 @@ export async function runDemo(stack: StackClient, demo: Demo, out: string, signa
     // The signal arrives long before the policy is prepared, so that the run waits before its first group.
     await handle.signal(pauseSignal, 'evaluating on held-out tasks before the first step');
     await untilPaused(stack, run, signal);
-    note(`evaluating on ${sweep.count} held-out tasks`);
+    note(`evaluating on ${sweep.count} held-out tasks, with topP ${sweep.settings?.sampling?.topP}`);
     const before = await evaluate(stack, `${run}/held-out-before`, sweep, signal);
     note(`held-out reward after the warm-up: ${reward(before)}\n`);
     await handle.signal(resumeSignal);
@@ -96,16 +96,18 @@ export async function endRun(handle: WorkflowHandle): Promise<void> {
   await Promise.race([ended, sleep(cleanUpMs, undefined, { ref: false })]);
 }
 
-/** Builds the run and the sweep, which share the agent and its sampling. */
+/** Builds the run and the sweep, which share the agent; the sweep samples with the recipe's `topP`. */
 function requestsOf({ options: { seed, sandbox, steps }, recipe }: Demo): {
   readonly request: RunRequest;
   readonly sweep: SweepRequest;
 } {
   const run = recipe.run(seed);
   const settings = { ...run.settings, sandbox };
+  const { topP, ...tasks } = recipe.heldOut(seed);
+  const sampling = { ...settings.sampling, topP };
   return {
     request: { ...run, ...(steps !== undefined && { steps }), settings },
-    sweep: { ...recipe.heldOut(seed), seed, settings },
+    sweep: { ...tasks, seed, settings: { ...settings, sampling } },
   };
 }
 
