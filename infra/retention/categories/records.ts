@@ -25,12 +25,11 @@ export const trainerJournals: Category = {
   folder: 'trainer',
   where: () => [],
   async *entries(context) {
-    const runs = new Map<string, ListedObject[]>();
-    for await (const found of context.objects.list('trainer')) {
-      const key = /^trainer\/([0-9a-f-]{36})[./]/.exec(found.key)?.[1];
-      if (key !== undefined) runs.set(key, [...(runs.get(key) ?? []), found]);
-    }
+    const journals: ListedObject[] = [];
+    for await (const found of context.objects.list('trainer')) journals.push(found);
+    const runs = Map.groupBy(journals, ({ key }) => /^trainer\/([0-9a-f-]{36})[./]/.exec(key)?.[1]);
     for (const [key, found] of runs) {
+      if (key === undefined) continue;
       const expired = await whyExpired(context, key, lastChangeOf(found));
       const isPast = (one: ListedObject): boolean => one.key.startsWith(`trainer/${key}/`);
       const past = found.filter(isPast);

@@ -69,12 +69,9 @@ export async function recordOutcomes(context: RetentionContext): Promise<Ledger>
  * are read, and the server is not asked about their rollouts any more.
  */
 async function recordRecords({ objects, signal }: RetentionContext, fromMs: number): Promise<void> {
-  const written = new Map<string, ListedObject[]>();
-  for await (const one of objects.list(rolloutFolder)) {
-    if (one.changedAtMs < fromMs) continue;
-    const day = dayKey(one.changedAtMs);
-    written.set(day, [...(written.get(day) ?? []), one]);
-  }
+  const changed: ListedObject[] = [];
+  for await (const one of objects.list(rolloutFolder)) if (one.changedAtMs >= fromMs) changed.push(one);
+  const written = Map.groupBy(changed, ({ changedAtMs }) => dayKey(changedAtMs));
   const limit = pLimit(concurrentReads);
   for (const [day, found] of written) {
     const recorded = await recordedIn(objects, [day]);
