@@ -1,9 +1,11 @@
+import { isDeepStrictEqual } from 'node:util';
+import { log } from '@temporalio/activity';
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import type { Records } from '../../infra/store/records.ts';
-import type { RolloutRecords } from '../../infra/store/rollout-records.ts';
+import { isUnreadable, type RolloutRecords } from '../../infra/store/rollout-records.ts';
 import { type RolloutToSettle, settleRollout } from '../../infra/temporal/settle-rollout.ts';
 import { summariseGroup } from '../../workflows/algorithms/group-report.ts';
-import { toRolloutReport } from '../../workflows/algorithms/rollout-end.ts';
+import { isClosedStatus, toRolloutReport } from '../../workflows/algorithms/rollout-end.ts';
 import type { GroupReport } from '../../workflows/contracts/group.ts';
 import { groupId, rolloutId } from '../../workflows/contracts/ids.ts';
 import type { RolloutRecord } from '../../workflows/contracts/rollout-record.ts';
@@ -36,12 +38,20 @@ export function createGroupActivities(
   };
 }
 
-async function recordRollout(
+/** Writes a record unless there is one. Returns the result of an earlier one that differs. */
+export async function recordRollout(
   rollouts: Pick<RolloutRecords, 'write'>,
   record: RolloutRecord,
 ): ReturnType<ControlActivities['recordRollout']> {
-  const { result } = await rollouts.write(record);
-  return { adopted: JSON.stringify(result) === JSON.stringify(record.result) ? null : result };
+  try {
+    const { result } = await rollouts.write(record);
+    // The order of keys is not that of the record as it was written.
+    return { adopted: isDeepStrictEqual(result, record.result) ? null : result };
+  } catch (error) {
+    if (!isUnreadable(error)) throw error;
+    log.warn('the rollout has a record that cannot be read; its own result counts', { error: error.message });
+    return { adopted: null };
+  }
 }
 
 /** Makes the report of a group whose rollouts have ended. Every writer makes it of the same records, and the first one counts. */
@@ -107,7 +117,7 @@ async function settleAll(
 
 async function isRunning(client: Client, workflowId: string): Promise<boolean> {
   try {
-    return (await client.workflow.getHandle(workflowId).describe()).status.name === 'RUNNING';
+    return !isClosedStatus((await client.workflow.getHandle(workflowId).describe()).status.name);
   } catch (error) {
     if (error instanceof WorkflowNotFoundError) return false;
     throw error;

@@ -16,7 +16,10 @@ export interface RolloutName {
   readonly rollout?: string | undefined;
 }
 
-/** The records of rollouts that have ended, one object each, written once. Throws TemperFailure StoreUnavailable or DiskFull. */
+/**
+ * The records of rollouts that have ended, one object each, written once. Throws TemperFailure StoreUnavailable or DiskFull, and
+ * BlobMissing for a record that can't be read.
+ */
 export interface RolloutRecords {
   /** Writes a record unless the rollout has one. Returns the record that it has now, which another writer may have written. */
   write(record: RolloutRecord): Promise<RolloutRecord>;
@@ -29,6 +32,10 @@ export interface RolloutRecords {
   /** Writes the record of a regrade beside that of its rollout, unless it has one. */
   writeRegrade(of: RolloutName, record: RegradeRecord): Promise<void>;
 }
+
+/** Whether a record could be reached and can't be read: it is cut off, or of another version of temper. */
+export const isUnreadable = (error: unknown): error is TemperFailure =>
+  error instanceof TemperFailure && error.type === 'BlobMissing';
 
 /** The folder of the records. */
 export const rolloutFolder = 'rollouts';
@@ -123,7 +130,7 @@ const encode = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.str
 
 function parse(place: string, bytes: Uint8Array): RolloutRecord {
   const refused = (why: string): TemperFailure =>
-    new TemperFailure('StoreUnavailable', `${place}: expected a rollout's record of format ${recordFormat}, ${why}`);
+    new TemperFailure('BlobMissing', `${place}: expected a rollout's record of format ${recordFormat}, ${why}`);
   try {
     const parsed = rolloutRecord.safeParse(JSON.parse(new TextDecoder().decode(bytes)));
     if (parsed.success) return parsed.data as unknown as RolloutRecord;

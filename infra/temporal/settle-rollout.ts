@@ -5,12 +5,13 @@ import {
   type WorkflowHandle,
   WorkflowNotFoundError,
 } from '@temporalio/client';
-import { endOfStatus, resultWithout } from '../../workflows/algorithms/rollout-end.ts';
+import { endOfStatus, isClosedStatus, resultWithout } from '../../workflows/algorithms/rollout-end.ts';
 import { rootMessage } from '../../workflows/contracts/error-message.ts';
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import { type RolloutRecord, recordFormat } from '../../workflows/contracts/rollout-record.ts';
 import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
-import type { RolloutName, RolloutRecords } from '../store/rollout-records.ts';
+import { isUnreadable, type RolloutName, type RolloutRecords } from '../store/rollout-records.ts';
 
 export interface SettleDependencies {
   readonly client: Pick<Client, 'workflow'>;
@@ -30,12 +31,33 @@ export async function settleRollout(
   { client, rollouts }: SettleDependencies,
   { task, ...name }: RolloutToSettle,
 ): Promise<RolloutRecord | null> {
-  const before = await rollouts.find(name);
-  if (before !== null) return before;
+  const before = await findReadable(rollouts, name);
+  if (before !== null && !(before instanceof TemperFailure)) return before;
   const description = await describe(client, name);
-  if (description?.status.name === 'RUNNING') return null;
+  if (description !== null && !isClosedStatus(description.status.name)) return null;
+  if (before !== null) return instead(await recordOf(client, name, task, description), description, before);
   // It may have written its record between the two looks.
   return (await rollouts.find(name)) ?? rollouts.write(await recordOf(client, name, task, description));
+}
+
+/** Finds a record; returns the failure if it can't be read. */
+const findReadable = (
+  rollouts: SettleDependencies['rollouts'],
+  name: RolloutName,
+): Promise<RolloutRecord | TemperFailure | null> =>
+  rollouts.find(name).catch((error: unknown) => {
+    if (isUnreadable(error)) return error;
+    throw error;
+  });
+
+/** Returns what stands for a record that can't be read, and is not replaced: what the server knows of its rollout, or the failure. */
+function instead(
+  known: RolloutRecord,
+  description: WorkflowExecutionDescription | null,
+  { type, message }: TemperFailure,
+): RolloutRecord {
+  if (description !== null) return known;
+  return { ...known, result: { ...known.result, outcome: 'infra', failure: { type, message } } };
 }
 
 async function recordOf(

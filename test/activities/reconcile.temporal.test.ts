@@ -1,13 +1,18 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { it } from 'node:test';
+import { describe, it } from 'node:test';
+import { asyncLocalStorage, type Context } from '@temporalio/activity';
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
-import { reconcile, recordGroup } from '../../activities/control/groups.ts';
+import { reconcile, recordGroup, recordRollout } from '../../activities/control/groups.ts';
+import { readFinished } from '../../activities/control/regrades/read-finished.ts';
+import { recordKey } from '../../infra/store/rollout-records.ts';
+import { settleRollout } from '../../infra/temporal/settle-rollout.ts';
 import { resultWithout } from '../../workflows/algorithms/rollout-end.ts';
 import { groupId, rolloutId } from '../../workflows/contracts/ids.ts';
 import { outcomes, zeroCount } from '../../workflows/contracts/outcome.ts';
+import type { RolloutRecord } from '../../workflows/contracts/rollout-record.ts';
 import { createFileRollouts, createRecords } from '../helpers/store/file-store.ts';
 import { answerTask } from '../helpers/temporal/manual-worker.ts';
 import { startTestServer } from '../helpers/temporal/temporal.ts';
@@ -100,6 +105,95 @@ it('makes one report of a group, also if two write it at once, and takes outcome
     const report = await deps.records.read(runKey, 'group-0');
     await recordGroup(deps, { group, task: 'another address', member, rollouts: keys });
     assert.deepEqual(await deps.records.read(runKey, 'group-0'), report);
+  } finally {
+    await rm(home, { recursive: true, force: true });
+  }
+});
+
+describe('a record that cannot be read', () => {
+  const runKey = '01a2065d-b1e9-70d0-904a-334fbb79801f';
+  const [first, second] = [0, 1].map((index) => rolloutId(groupId('run', runKey, index), 0));
+  const recordOf = (workflowId = ''): RolloutRecord => {
+    const known = { rollout: 'a-key', workflowId, task: 'task', agent: 'mini' };
+    return { format: 1, writer: 'rollout', result: { ...resultWithout(known, 'gone'), outcome: 'scored', reward: 1 } };
+  };
+  async function inHome(work: (home: string) => Promise<void>): Promise<void> {
+    const home = await mkdtemp(join(tmpdir(), 'temper-unreadable-'));
+    try {
+      for (const id of [first, second]) await createFileRollouts(home).write(recordOf(id));
+      await writeFile(join(home, recordKey(first ?? '') ?? ''), '{"format":1,');
+      await work(home);
+    } finally {
+      await rm(home, { recursive: true, force: true });
+    }
+  }
+
+  it('makes its rollout infra and does not hold up the other groups of the run', () =>
+    inHome(async (home) => {
+      const deps = { client: knowsNothing, records: createRecords(home), rollouts: createFileRollouts(home) };
+      const groups = [0, 1].map((index) => ({ index, admittedVersion: 3 }));
+      const states = await reconcile(deps, { run: 'run', runKey, rolloutsPerGroup: 1, groups });
+      const found = states.map((state) => (state.state === 'ended' ? state.summary.outcomes : state.state));
+      assert.deepEqual(found, [
+        { ...zeroCount(outcomes), infra: 1 },
+        { ...zeroCount(outcomes), scored: 1 },
+      ]);
+    }));
+
+  it('does not hold up the rollout that would write it, whose own result counts', () =>
+    inHome(async (home) => {
+      const log = { info: () => {}, warn: () => {} };
+      const write = () => recordRollout(createFileRollouts(home), recordOf(first));
+      const recorded = await asyncLocalStorage.run({ log } as unknown as Context, write);
+      assert.deepEqual(recorded, { adopted: null });
+    }));
+
+  it('is left out of a regrade, and so is one that is gone', () =>
+    inHome(async (home) => {
+      const deps = { rollouts: createFileRollouts(home), tasks: { resolve: () => assert.fail('no task is needed') } };
+      for (const [record, reason] of [
+        [recordKey(first ?? '') ?? '', /expected a rollout's record of format 1, got no JSON/],
+        ['rollouts/00/gone/334fbb79801f/rollout.json', /rollouts\/00\/gone\/.* was removed from the store/],
+      ] as const) {
+        const { rollout, leftOut } = await readFinished(deps, { record }, null, null);
+        assert.equal(rollout, record);
+        assert.match(leftOut ?? '', reason);
+      }
+    }));
+});
+
+it('takes the record that a rollout has written itself for its own, whatever the order of its keys', async () => {
+  const home = await mkdtemp(join(tmpdir(), 'temper-own-record-'));
+  try {
+    const rollouts = createFileRollouts(home);
+    const known = { rollout: 'a-key', workflowId: rolloutId('run/key/group-1', 0), task: 'task', agent: 'mini' };
+    const { agent, ...rest } = resultWithout(known, 'gone');
+    const record = { format: 1, writer: 'rollout', result: { ...rest, agent } } as const;
+    for (let turn = 0; turn < 2; turn += 1) {
+      assert.deepEqual(await recordRollout(rollouts, record), { adopted: null });
+    }
+    const other = { ...record, result: { ...record.result, reward: 1 } };
+    assert.deepEqual((await recordRollout(rollouts, other)).adopted?.reward, null);
+  } finally {
+    await rm(home, { recursive: true, force: true });
+  }
+});
+
+it('writes no record of a rollout that is paused in Temporal, or whose status is unknown, since it has not ended', async () => {
+  const home = await mkdtemp(join(tmpdir(), 'temper-paused-'));
+  try {
+    const rollouts = createFileRollouts(home);
+    const runKey = '01a2065d-b1e9-70d0-904a-334fbb79801f';
+    const workflowId = rolloutId(groupId('run', runKey, 0), 0);
+    for (const name of ['PAUSED', 'UNKNOWN']) {
+      const describe = async () => ({ status: { name }, runId: 'a-key', raw: {} });
+      const client = { workflow: { getHandle: () => ({ describe }) } } as unknown as Client;
+      assert.equal(await settleRollout({ client, rollouts }, { workflowId, task: '' }), null);
+      const deps = { client, records: createRecords(home), rollouts };
+      const asked = { run: 'run', runKey, rolloutsPerGroup: 1, groups: [{ index: 0, admittedVersion: 3 }] };
+      assert.deepEqual(await reconcile(deps, asked), [{ index: 0, state: 'running' }]);
+    }
+    assert.equal(await rollouts.find({ workflowId }), null);
   } finally {
     await rm(home, { recursive: true, force: true });
   }

@@ -32,6 +32,18 @@ export type EndWithoutResult = 'cancelled' | 'terminated' | 'failed' | 'gone';
 /** The outcome of such a rollout, the same for groups, sweeps and reconciliation: an end that was not requested is `infra`. */
 export const outcomeWithoutResult = (end: EndWithoutResult): Outcome => (end === 'failed' ? 'infra' : 'cancelled');
 
+const closedStatuses: readonly string[] = [
+  'COMPLETED',
+  'FAILED',
+  'CANCELLED',
+  'TERMINATED',
+  'TIMED_OUT',
+  'CONTINUED_AS_NEW',
+];
+
+/** Whether the server's status of a workflow is final. One that is paused in Temporal continues, and so may one of an unknown status. */
+export const isClosedStatus = (status: string): boolean => closedStatuses.includes(status);
+
 /** Maps the server's status of a workflow that neither runs nor has completed; a time-out is a failure. */
 export function endOfStatus(status: string): EndWithoutResult {
   if (status === 'CANCELLED') return 'cancelled';

@@ -1,4 +1,4 @@
-import type { RolloutRecords } from '../../../infra/store/rollout-records.ts';
+import { isUnreadable, type RolloutRecords } from '../../../infra/store/rollout-records.ts';
 import { blobAddress, packedAddress } from '../../../infra/tasks/address.ts';
 import type { Tasks } from '../../../infra/tasks/tasks.ts';
 import { withOfflineTests } from '../../../workflows/algorithms/offline-tests.ts';
@@ -15,6 +15,9 @@ import type { Task } from '../../../workflows/contracts/task.ts';
 import type { Verdict } from '../../../workflows/contracts/verdict.ts';
 import type { FinishedRef } from './list-finished.ts';
 
+/** The length to which a reason is shortened, since a record with many rows is a value of history. */
+const longestReason = 300;
+
 export interface FinishedDependencies {
   readonly rollouts: Pick<RolloutRecords, 'read'>;
   readonly tasks: Pick<Tasks, 'resolve'>;
@@ -30,8 +33,11 @@ export async function readFinished(
   grader: string | null,
   addressNow: ((id: string) => Promise<string | null>) | null,
 ): Promise<FinishedRollout> {
-  const record = await rollouts.read(ref.record);
-  if (record === null) throw new TemperFailure('BlobMissing', `the record ${ref.record} was removed from the store`);
+  const record = await recordAt(rollouts, ref.record);
+  if (typeof record === 'string') {
+    const unknown = { rollout: ref.record, rolloutKey: '', task: '', before: null, kindBefore: null };
+    return { ...unknown, graderBefore: null, leftOut: record.slice(0, longestReason) };
+  }
   const { result, evaluation: had } = record;
   const { verdict, diff, bundle } = result;
   const known = {
@@ -49,7 +55,8 @@ export async function readFinished(
   const now = addressNow === null ? blobAddress(bundle.digest) : await addressNow(result.task);
   if (now === null) return { ...known, leftOut: `the task set has no task with the id ${result.task}` };
   const task = await resolve(tasks, now);
-  if (task instanceof TemperFailure) return { ...known, leftOut: `${task.type}: ${task.message}`.slice(0, 300) };
+  if (task instanceof TemperFailure)
+    return { ...known, leftOut: `${task.type}: ${task.message}`.slice(0, longestReason) };
   if (task.gradedIn === 'same') return { ...known, leftOut: "its tests ran in the agent's own sandbox, which is gone" };
   const steps = finishedSteps(result, task, record.purpose);
   if (typeof steps === 'string') return { ...known, leftOut: steps };
@@ -77,6 +84,16 @@ export async function readFinished(
   };
   const bundles = { before: bundle.digest, after: task.bundle.digest };
   return { ...known, ...(addressNow !== null && { bundles }), leftOut: null, evaluation };
+}
+
+/** Reads a record; returns a text if it is gone or can't be read, which fails the row of this rollout, not the regrade. */
+async function recordAt(rollouts: Pick<RolloutRecords, 'read'>, key: string): Promise<RolloutRecord | string> {
+  try {
+    return (await rollouts.read(key)) ?? `the record ${key} was removed from the store`;
+  } catch (error) {
+    if (isUnreadable(error)) return error.message;
+    throw error;
+  }
 }
 
 /**
