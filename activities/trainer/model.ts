@@ -88,12 +88,17 @@ async function liveModel(journal: TrainerJournal, { lastUpdate, continued }: Mod
   return begun.every(([name]) => Number(name) === continued) ? modelId : null;
 }
 
+/** The number of checkpoints that are tried: as many as retention keeps of a run. */
+const mostTried = 3;
+
 /**
  * Loads the last checkpoint up to a step into a new model. One that does not load, perhaps because its save was cut off, is passed
- * over for the one before.
+ * over for the one before. If none of the last few does, the trainer or its disk is at fault, and a replay from earlier would
+ * take long.
  */
 async function loadLastCheckpoint(context: ModelContext, step: number, loraRank: number) {
   const { journal } = context;
+  const tried: number[] = [];
   let first: unknown = null;
   for (let from = await journal.lastCheckpoint(step); ; from = await journal.lastCheckpoint(from - 1)) {
     // The model from before a rollback is unloaded first, and any that an interrupted attempt has loaded: two may not fit.
@@ -103,8 +108,18 @@ async function loadLastCheckpoint(context: ModelContext, step: number, loraRank:
       await load(context, modelId, { path, optimizer: from > 0 });
       return { modelId, from };
     } catch (error) {
+      if (!doesNotLoad(error)) throw error;
       first ??= error;
-      if (!doesNotLoad(error) || from === 0) throw first;
+      tried.push(from);
+      if (from === 0 || tried.length === mostTried) {
+        // A trainer that was restarted in the meantime may load the only one afterwards.
+        if (tried.length === 1) throw first;
+        throw new TemperFailure(
+          'TrainerRefused',
+          `no checkpoint of the steps ${tried.join(', ')} loads: ${errorMessage(first)}; check the trainer and where its checkpoints are, then resume`,
+          { cause: first },
+        );
+      }
       log.warn('a checkpoint does not load; temper loads the one before it and replays the pinned batches from there', {
         step: from,
         error: errorMessage(error),
@@ -114,7 +129,7 @@ async function loadLastCheckpoint(context: ModelContext, step: number, loraRank:
 }
 
 /** Whether a load failed as that of another checkpoint may not. A server may say of a checkpoint that its model is not found. */
-const doesNotLoad = (error: unknown): boolean =>
+export const doesNotLoad = (error: unknown): error is TemperFailure =>
   error instanceof TemperFailure && (error.type === 'TrainerRefused' || error.type === 'TrainerLostModel');
 
 /** Returns a model that holds version 0 and is never trained: the reference of a KL penalty. */

@@ -1,12 +1,11 @@
 import { log } from '@temporalio/activity';
 import { forwardBackwardInParts, requestSizes } from '../../infra/trainer/requests.ts';
 import { learningRateAt } from '../../workflows/algorithms/learning-rate.ts';
-import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { warmUpName } from '../../workflows/contracts/ids.ts';
 import type { WarmUp } from '../../workflows/contracts/run.ts';
 import type { PrepareTrainer, WarmUpProgress } from '../interfaces/trainer.ts';
 import type { TrainerContext } from './dependencies.ts';
-import { adam, requireFinite } from './model.ts';
+import { adam, doesNotLoad, requireFinite } from './model.ts';
 import { unloadAllBut } from './unload.ts';
 
 export interface PreparationContext
@@ -69,7 +68,7 @@ function createExamples(
 }
 
 /** Returns the live model, or a new one with the last checkpoint of the warm-up that loads. */
-async function modelToWarm(context: PreparationContext, input: PrepareTrainer): Promise<string> {
+async function modelToWarm(context: PreparationContext, input: PrepareTrainer, lost?: string): Promise<string> {
   const { trainer, journal, signal, requestTokens } = context;
   const { training, seed, pool } = input;
   if (journal.state.modelId !== null) return journal.state.modelId;
@@ -77,23 +76,29 @@ async function modelToWarm(context: PreparationContext, input: PrepareTrainer): 
   const modelId = await trainer.createModel({ loraRank: training.loraRank, seed }, signal);
   await journal.write({ sequences: { ...journal.state.sequences, [modelId]: 0 }, pool });
   const from = journal.state.warmUpCheckpoints.at(-1);
-  if (from !== undefined && !(await loads(context, modelId, from))) return modelToWarm(context, input);
+  const loaded = from === undefined || (await loads(context, modelId, from, lost === from.path));
+  if (!loaded) return modelToWarm(context, input, from.path);
   await journal.write({ modelId, warmUpSteps: from?.step ?? 0, warmUpRequestTokens: requestTokens });
   return modelId;
 }
 
-/** Loads a checkpoint into a new model. If it does not load, the journal forgets it, and false is returned. */
+/**
+ * Loads a checkpoint into a new model. Returns false if that is to be repeated with another model. If it does not load, the journal
+ * has forgotten it by then. `lostBefore`: whether a model was reported as lost when this checkpoint was loaded into it.
+ */
 async function loads(
   { trainer, journal, signal }: PreparationContext,
   modelId: string,
   { step, path }: { readonly step: number; readonly path: string },
+  lostBefore: boolean,
 ): Promise<boolean> {
   try {
     await trainer.load(modelId, { path, optimizer: true }, await journal.nextSequence(modelId), signal);
     return true;
   } catch (error) {
-    // A trainer that was killed in the meantime may load it afterwards.
-    if (!(error instanceof TemperFailure) || error.type !== 'TrainerRefused') throw error;
+    if (!doesNotLoad(error)) throw error;
+    // A trainer that was killed in the meantime may load it afterwards. A server may say the same of a checkpoint that is lost.
+    if (error.type === 'TrainerLostModel' && !lostBefore) return false;
     log.warn('a checkpoint of the warm-up does not load; temper continues from the one before it', {
       step,
       error: error.message,

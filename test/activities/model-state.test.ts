@@ -47,6 +47,8 @@ describe('the state of a run’s model', () => {
     const older = { ...state, updates, checkpoints, step: step - 1, modelId: null };
     await writeFile(join(directory(), 'trainer', `${runKey}.json`), JSON.stringify(older));
   }
+  /** Forgets the live model, as when the trainer has lost it. */
+  const forget = async (run: SmallRun): Promise<void> => (await run.journal()).write({ modelId: null });
   async function weightsOf(run: SmallRun, kind: string): Promise<string | undefined> {
     const { modelId } = (await run.journal()).state;
     return (await policy.received(modelId ?? '')).filter((entry) => entry.kind === kind).at(-1)?.checksum;
@@ -97,6 +99,33 @@ describe('the state of a run’s model', () => {
     );
     assert.equal(made[1]?.checksum, weights);
     assert.deepEqual(Object.keys(sequences), [modelId], 'the models that did not load are unloaded');
+  });
+
+  it('is refused by name if none of the last three checkpoints loads', async () => {
+    const run = await newRun(3);
+    await forget(run);
+    const loaded: string[] = [];
+    run.trainer = {
+      ...trainer,
+      load: (_, { path }) => {
+        loaded.push(path);
+        return Promise.reject(new TemperFailure('TrainerRefused', `${path} is no checkpoint`));
+      },
+    };
+    await assert.rejects(run.update(4, conversations), {
+      type: 'TrainerRefused',
+      message: /^no checkpoint of the steps 3, 2, 1 loads: .*-v3 is no checkpoint; check the trainer/,
+    });
+    assert.equal(loaded.length, 3);
+  });
+
+  it('is that of the newest checkpoint as soon as the trainer answers again, if it was away while an older one was loaded', async () => {
+    const run = await newRun(2);
+    await forget(run);
+    const away = new TemperFailure('TrainerUnavailable', 'the trainer does not answer');
+    const failures = [new TemperFailure('TrainerRefused', 'the disk was full'), away];
+    run.trainer = { ...trainer, load: () => Promise.reject(failures.shift() ?? assert.fail()) };
+    await assert.rejects(run.update(3, conversations), away);
   });
 
   it('never holds an update under way when the version before it is published again', async () => {

@@ -10,6 +10,7 @@ import { createDirectory } from '../../infra/store/directory.ts';
 import { openJournal, type TrainerJournal, type TrainerState } from '../../infra/trainer/journal.ts';
 import { createTinkerTrainer } from '../../infra/trainer/tinker.ts';
 import type { Trainer } from '../../infra/trainer/trainer.ts';
+import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { training, warmUp as warmUpInput } from '../../workflows/contracts/run.ts';
 import { createFileStore } from '../helpers/store/file-store.ts';
 import { type LimitedTrainer, startLimitedTrainer } from '../helpers/trainer/limited-trainer.ts';
@@ -115,6 +116,36 @@ describe('a warm-up', () => {
       saved.flat().every((name) => name.endsWith('-v0')),
       'its checkpoints are removed',
     );
+  });
+
+  it('passes over a checkpoint that the trainer calls a lost model twice, each time for a fresh one', async () => {
+    const killed = new Error('the worker was killed');
+    const steps = 60;
+    const onStep = ({ state }: TrainerJournal, end: AbortController): void => {
+      if (state.warmUpCheckpoints.length > 0) end.abort(killed);
+    };
+    await assert.rejects(attempt({ run: 'lost', steps, onStep }), killed);
+    const journal = await openJournal(createDirectory(join(root, 'lost')), runKey);
+    const { warmUpCheckpoints } = journal.state;
+    const lost = { step: (warmUpCheckpoints.at(-1)?.step ?? 0) + 1, path: 'tinker://gone/weights/x' };
+    await journal.write({ modelId: null, warmUpCheckpoints: [...warmUpCheckpoints, lost] });
+    const working = trainer;
+    const models: string[] = [];
+    const load: Trainer['load'] = (modelId, checkpoint, ...rest) => {
+      if (checkpoint.path !== lost.path) return working.load(modelId, checkpoint, ...rest);
+      models.push(modelId);
+      return Promise.reject(new TemperFailure('TrainerLostModel', 'model gone not found'));
+    };
+    trainer = { ...working, load };
+    try {
+      const { checkpoints } = await attempt({ run: 'lost', steps });
+      assert.equal(new Set(models).size, 2);
+      assert.equal(models.length, 2);
+      const undisturbed = await attempt({ run: 'not-lost', steps });
+      assert.equal(await weightsOf(checkpoints[0]), await weightsOf(undisturbed.checkpoints[0]));
+    } finally {
+      trainer = working;
+    }
   });
 
   it('continues in smaller requests when the trainer ran out of memory', async () => {
