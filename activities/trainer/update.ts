@@ -69,7 +69,7 @@ export async function skipUpdate(journal: TrainerJournal, step: number): Promise
   if (known.metrics !== null) {
     throw new TemperFailure(
       'TrainerRefused',
-      `step ${step}: its update is made and can't be skipped, only its publication failed; resume without skipping it`,
+      `step ${step}: its update is made and can't be skipped; resume without --skip-step`,
     );
   }
   const { [step]: _, ...updates } = journal.state.updates;

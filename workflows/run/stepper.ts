@@ -1,4 +1,3 @@
-import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
 import { CancellationScope, condition, executeChild, isCancellation, log, workflowInfo } from '@temporalio/workflow';
 import { restoring as restoringActivities } from '../activities.ts';
 import { rootMessage } from '../contracts/error-message.ts';
@@ -10,6 +9,7 @@ import { cancelUntilEnded } from '../shared/cancel-again.ts';
 import type { trainingStep } from '../training-step.ts';
 import { stopStaleGroups } from './groups.ts';
 import type { RunTally } from './run-tally.ts';
+import { whyFailed } from './why-failed.ts';
 
 /**
  * The trainer's work for a run, one thing at a time, beside the admission of groups. A step that fails pauses the run, and is
@@ -102,16 +102,6 @@ export function createStepper(input: RunInput, tally: RunTally): Stepper {
       await condition(() => !makesStep && restoring === null);
     },
   };
-}
-
-function whyFailed(step: number, { isSkipped }: StepPlan, error: unknown): string {
-  if (error instanceof WorkflowExecutionAlreadyStartedError)
-    return (
-      `step ${step} exists already: the run was reset to before the end of that step, and no step is made twice; ` +
-      'reset the run to a later event, or cancel it and start another'
-    );
-  if (isSkipped) return `step ${step} could not be skipped: ${rootMessage(error)}; skip it again, or resume to make it`;
-  return `step ${step} failed: ${rootMessage(error)}; fix the cause, then resume, or leave the step out with --skip-step`;
 }
 
 interface StepToExecute {
