@@ -19,7 +19,7 @@ const verdictKinds: Readonly<Record<Verdict['kind'], string>> = {
 
 const exposures: Readonly<Record<Exposure, string>> = {
   forgeable:
-    'The agent is root in the sandbox of its tests, and its processes run on beside them: they can write the verdict.',
+    'Processes of the agent run on beside its tests, and it is root there or can write where the tests find their programs: they can write the verdict.',
   'same-sandbox':
     "The tests run in the agent's own sandbox, where whatever the agent left there and in its services may change them.",
   snapshot: 'The tests run in a fresh sandbox that holds all that the agent changed in its own, such as programs.',

@@ -6,6 +6,7 @@ import type { Store } from '../store/store.ts';
 import { flagPrograms } from './flags/beyond-diff.ts';
 import { type DiffToJudge, runTests, tooLarge } from './judge-diff.ts';
 import { type Judged, judgeRefused, judgeRun } from './judged.ts';
+import type { BasePrograms } from './programs/base-programs.ts';
 import { findKept } from './programs/kept-programs.ts';
 import { restorePrograms } from './programs/restore-programs.ts';
 import { ownModules, restoreProtected } from './protection/restore-protected.ts';
@@ -32,9 +33,9 @@ export async function judgeInPlace(
   const { task, diff, workdir, timeoutMs, path, network, subject, secrets, attempt } = input;
   const patch = await store.get(diff.patch.digest);
   const protection = { ...task.protection, ownModules: ownModules(patch) };
-  // Where both accounts are one, processes that run on may change what is recorded of the tests.
-  const isForgeable = task.keepProcesses && !sandbox.twoUids;
-  const toJudge = { patch, protection, subject, beyond: isForgeable ? [forgeable] : [] };
+  const base = await findKept(sandbox, signal);
+  const forgeable = task.keepProcesses ? forgeableBy(sandbox, base) : [];
+  const toJudge = { patch, protection, subject, beyond: forgeable };
   const asLeft = { ...toJudge, beyond: [...toJudge.beyond, ...(diff.flags ?? [])] };
   if (diff.tooLarge) return judgeRefused(store, tooLarge, asLeft);
   if (diff.unread === true) return judgeRefused(store, unread, asLeft);
@@ -50,22 +51,28 @@ export async function judgeInPlace(
   );
   if (refusal !== null) return judgeRefused(store, refusal, toJudge);
   const programs = isFirst
-    ? await restorePrograms(sandbox, { base: await findKept(sandbox, signal), task, attempt }, signal)
+    ? await restorePrograms(sandbox, { base, task, attempt }, signal)
     : { refusal: null, flags: [] };
   const found = { ...toJudge, beyond: [...toJudge.beyond, ...beyond, ...programs.flags] };
   if (programs.refusal !== null) return judgeRefused(store, programs.refusal, found);
   const { usedMb: diskBeforeMb } = await sandbox.diskUsage();
   const run = await runTests(sandbox, task, { workdir, timeoutMs, attempt, diskBeforeMb, path, network }, signal);
-  const exposure =
-    run.exposure === undefined ? {} : { exposure: isForgeable ? ('forgeable' as const) : ('same-sandbox' as const) };
+  const exposed = forgeable.length > 0 ? ('forgeable' as const) : ('same-sandbox' as const);
+  const exposure = run.exposure === undefined ? {} : { exposure: exposed };
   const told = { ...run, log: withoutSecrets(run.log, secrets), ...exposure };
   return judgeRun(store, told, found, { restored });
 }
 
-const forgeable: Flag = {
-  trick: 'forgeable',
-  evidence: 'the agent is root, and its processes run on beside the tests in its sandbox (keep_processes)',
-};
+/**
+ * Flags tests beside which processes of the agent run that may write the verdict: where both accounts are one, or where they can plant
+ * a program for the tests once these have begun. `base` is null if the PATH leads to no directory of the agent's.
+ */
+function forgeableBy({ twoUids }: Pick<Sandbox, 'twoUids'>, base: BasePrograms | null): readonly Flag[] {
+  if (twoUids && base === null) return [];
+  const how = twoUids ? 'can write in directories of the PATH of its tests' : 'is root';
+  const evidence = `the agent ${how}, and its processes run on beside the tests in its sandbox (keep_processes)`;
+  return [{ trick: 'forgeable', evidence }];
+}
 
 /** Lists the programs that an agent replaced, as one that is root can do. A list that it has made unreadable changes no verdict. */
 async function changedBy({ twoUids, changes }: Sandbox): Promise<readonly string[]> {

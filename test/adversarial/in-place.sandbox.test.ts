@@ -60,6 +60,18 @@ describe("tests in the agent's own sandbox", () => {
     assert.equal(fresh.reward, 0, 'a fresh sandbox has the diff alone');
   });
 
+  it('are flagged as forgeable if processes run on that can write where the tests look for programs', async () => {
+    const kept = inPlace(reward, 'keep_processes = true\n');
+    const ofTask = await pipeline.runInPlace({ ...kept, env: { PATH: '/usr/bin:/bin' } }, {});
+    assert.equal(ofTask.verdict.exposure === 'forgeable', process.getuid?.() !== 0);
+    const { flags, verdict } = await pipeline.runInPlace(
+      { ...kept, env: { PATH: '/workspace/bin:/usr/bin:/bin' } },
+      {},
+    );
+    assert.equal(verdict.exposure, 'forgeable');
+    assert.ok(flags.includes('forgeable'), flags.join());
+  });
+
   it('are fooled by a runner that a file outside the diff shadows', async () => {
     const fake = "import os\\nopen('/logs/verifier/reward.txt', 'w').write('1')\\nos._exit(1)\\n";
     const script = `printf "${fake}" >unittest.py && python3 -c "import py_compile; py_compile.compile('unittest.py', 'unittest.pyc')" && rm unittest.py`;

@@ -8,7 +8,8 @@ import type { Resolution } from './resolution.ts';
  *
  * - `in-process`: it is loaded into the process that reports the results, and can make that process report anything
  * - `same-account`: the task's own script decides how it runs; at best in a separate process under the script's account
- * - `forgeable`: the agent is root in the sandbox of its tests, and its processes run on beside them: they can write the verdict
+ * - `forgeable`: processes of the agent run on beside its tests, and it is root or can write where these find programs: they can
+ *   write the verdict
  * - `same-sandbox`: the tests run in the agent's own sandbox, where whatever it left anywhere, also in services, may change them
  * - `snapshot`: the tests run in a fresh sandbox that holds all that it changed in its own, such as programs
  * - `other-account`: its processes run under another account, and the tests' account can't read the workspace

@@ -254,7 +254,7 @@ export function branchingText({ branches, counts, maskedTurns }: Branching): str
 }
 
 const exposures: Readonly<Record<Exposure, string>> = {
-  forgeable: 'beside processes of an agent that is root, which can write the verdict',
+  forgeable: 'beside processes of the agent, which can write the verdict',
   'same-sandbox': "in the agent's own sandbox, as its tests did",
   snapshot: 'beside everything else that the agent changed in its sandbox',
   'in-process': 'in the process of its tests',
