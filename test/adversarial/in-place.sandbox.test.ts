@@ -72,6 +72,15 @@ describe("tests in the agent's own sandbox", () => {
     assert.ok(flags.includes('forgeable'), flags.join());
   });
 
+  it('keep the flags of a program that was removed before them, for another attempt to judge them', async () => {
+    const task = inPlace(`until [ -e ${testsMayEnd} ]; do sleep 0.05; done; ${reward}`);
+    const env = { PATH: '/home/agent/.local/bin:/usr/bin:/bin' };
+    const script = 'mkdir -p ~/.local/bin && cp /bin/true ~/.local/bin/grep';
+    const { reward: got, flags, log } = await pipeline.runInPlace({ ...task, env }, { script }, true);
+    assert.equal(got, 1, log);
+    assert.ok(flags.includes('program-shadow'), flags.join());
+  });
+
   it('are fooled by a runner that a file outside the diff shadows', async () => {
     const fake = "import os\\nopen('/logs/verifier/reward.txt', 'w').write('1')\\nos._exit(1)\\n";
     const script = `printf "${fake}" >unittest.py && python3 -c "import py_compile; py_compile.compile('unittest.py', 'unittest.pyc')" && rm unittest.py`;

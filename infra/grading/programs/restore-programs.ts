@@ -25,6 +25,8 @@ export interface ProgramsToRestore {
   readonly task: Pick<GradedTask, 'protection' | 'artifacts'>;
   /** The number of the activity attempt, from 1. */
   readonly attempt: number;
+  /** Takes the flags before anything is changed, after which no further attempt could raise them. */
+  onFlags?(flags: readonly Flag[]): Promise<void>;
 }
 
 export interface RestoredPrograms {
@@ -39,10 +41,13 @@ export interface RestoredPrograms {
  */
 export async function restorePrograms(
   sandbox: Pick<Sandbox, 'exec'>,
-  { base, task, attempt }: ProgramsToRestore,
+  { base, task, attempt, onFlags }: ProgramsToRestore,
   signal: AbortSignal,
 ): Promise<RestoredPrograms> {
-  if (base === null) return { refusal: null, flags: [] };
+  if (base === null) {
+    await onFlags?.([]);
+    return { refusal: null, flags: [] };
+  }
   const path = pathWithoutOwn(base);
   const run = (argv: readonly [string, ...string[]], stdin: Buffer): Promise<ExecResult> =>
     sandbox.exec({ account: 'agent', cwd: '/', env: {}, argv, stdin, ...limits }, signal);
@@ -56,6 +61,7 @@ export async function restorePrograms(
   if (now === null) return refused(read);
   const { put, remove, evidence } = decide(base, now, freeOf(base, task));
   const flags = evidence.map((text): Flag => ({ trick: 'program-shadow', evidence: utf8(text) }));
+  await onFlags?.(flags);
   if (put.size === 0 && remove.length === 0) return { refusal: null, flags };
   const waiting = {
     names: pathsForRoom([...remove, ...put.keys()].map((file) => file.slice(1))),
