@@ -134,7 +134,7 @@ function createWalk(script: string, isSought: (command: ShellCommand) => boolean
       }
       const [from, to] = [words[first], words.at(-1)];
       if (from === undefined || to === undefined) return;
-      const text = script.slice(from.start, to.end).replace(/\s*\\?\s*\n\s*/g, ' ');
+      const text = inOneLine(script.slice(from.start, to.end));
       const read = readCommand(words.slice(first).map((word) => word.text));
       const isNegated = words.slice(0, first).some((word) => word.text === '!');
       branches.command(text, isNegated);
@@ -159,6 +159,14 @@ function createWalk(script: string, isSought: (command: ShellCommand) => boolean
     },
   };
 }
+
+/** Joins the lines of a command. No run of blanks is matched twice, which could take for ever. */
+const inOneLine = (text: string): string =>
+  text
+    .split('\n')
+    .map((line) => line.trim().replace(/\\$/, '').trim())
+    .filter((line) => line !== '')
+    .join(' ');
 
 const keywords = new Set(['if', 'then', 'else', 'elif', 'fi', 'do', 'done', 'while', 'until', '!', '{', '}', 'time']);
 
@@ -221,7 +229,7 @@ function soughtIn(
   if (isSought(command)) return command;
   const { words, line } = command;
   const [program = '', ...args] = words;
-  const given = shells.has(program) ? args.findIndex((arg) => /^-[a-z]*c[a-z]*$/.test(arg)) : -1;
+  const given = shells.has(program) ? args.findIndex((arg) => arg.includes('c') && /^-[a-z]+$/.test(arg)) : -1;
   const own = given !== -1 ? args[given + 1] : program === 'eval' ? args.join(' ') : undefined;
   const nested = tokens.flatMap((token) => (token.operator === '<<' && !isShell(command) ? [] : token.nested));
   for (const part of [...nested, ...(own === undefined ? [] : [{ script: own, line }])]) {

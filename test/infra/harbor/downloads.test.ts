@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { filesOf } from '../../../infra/exported/task-source.ts';
 import { downloadIn, neededDownload } from '../../../infra/harbor/downloads.ts';
+import { userSecondsUntil } from '../../helpers/user-seconds.ts';
 
 const near = ['db', 'api.example.com'];
 const found = (script: string): string | null => {
@@ -36,6 +37,25 @@ describe('a command that downloads', () => {
       'conda install -y numpy',
     ])
       assert.equal(found(`#!/bin/bash\nset -e\n${line}\n`), `3: ${line}`);
+  });
+
+  it('is shown in one line, and is found in a time that grows with the length of the script', async () => {
+    assert.equal(found('pip install \\\n   one\\\n\n'), '1: pip install one');
+    const long = [' '.repeat(100_000), '\n'.repeat(100_000), ' \\\n'.repeat(50_000), 'c'.repeat(100_000)];
+    const seconds = await userSecondsUntil(async () => {
+      for (const run of long) {
+        for (const script of [
+          `echo "a${run}b"`,
+          `echo a${run}b`,
+          `sh -${run}! b`,
+          `[ ${run}b ] && x`,
+          `$(${run}`,
+          `<<A${run}`,
+        ])
+          assert.equal(found(`${script}\npip list`), null);
+      }
+    });
+    assert.ok(seconds < 30, `expected time that grows with the length of the script, got ${seconds} s`);
   });
 
   it('is not one that finds all in its sandbox', () => {
