@@ -70,13 +70,32 @@ interface Context {
 
 const has = (args: readonly string[], ...options: readonly string[]): boolean =>
   args.some((arg) => options.includes(arg.split('=', 1)[0] ?? ''));
-/** The arguments that are no options. */
-const operands = (args: readonly string[]): readonly string[] => args.filter((arg) => !arg.startsWith('-'));
+/** Options whose value is the next word, by program. */
+const valued = {
+  none: new Set<string>(),
+  pip: optionsIn(
+    '-i --index-url --extra-index-url --proxy --timeout --retries --cache-dir --log --python -p --target -t --prefix --root -f --find-links -c --constraint --trusted-host --cert --python-version --platform',
+  ),
+  uv: optionsIn('--directory --project --cache-dir --config-file --color --allow-insecure-host'),
+  npm: optionsIn('--prefix -C --dir --cwd --registry --cache --userconfig --loglevel --filter -F --workspace'),
+  apt: optionsIn('-o --option -c --config-file -t --target-release --default-release'),
+  git: optionsIn('-C -c --git-dir --work-tree'),
+  cargo: optionsIn('-C -Z --config --color --manifest-path --target-dir'),
+  other: optionsIn('-C -d --working-dir --cwd --gemfile --root --config'),
+};
+
+function optionsIn(text: string): ReadonlySet<string> {
+  return new Set(text.split(' '));
+}
+
+/** Returns the arguments that are no options, nor values of these options. */
+const operands = (args: readonly string[], options: ReadonlySet<string> = valued.none): readonly string[] =>
+  args.filter((arg, index) => !arg.startsWith('-') && !options.has(args[index - 1] ?? ''));
 /** Returns a rule for a program whose first operand is one of these commands. */
 const withCommand =
   (commands: readonly string[], ...offline: readonly string[]): Rule =>
   (args) =>
-    commands.includes(operands(args)[0] ?? '') && !has(args, ...offline);
+    commands.includes(operands(args, valued.other)[0] ?? '') && !has(args, ...offline);
 
 const isLocal = (path: string): boolean =>
   /^(?:\.{0,2}\/|\.$|\.\[|~|file:)/.test(path) || /\.(?:whl|deb|rpm)$/.test(path);
@@ -92,7 +111,7 @@ function isOutside(address: string, near: readonly string[]): boolean {
 const fetches: Rule = (args, { near }) => args.some((arg) => isOutside(arg.replace(/^--url=/, ''), near));
 
 const pip: Rule = (args, { env }) => {
-  const [command = '', ...what] = operands(args);
+  const [command = '', ...what] = operands(args, valued.pip);
   if (!['install', 'download', 'wheel'].includes(command)) return false;
   if (has(args, '--no-index', '--offline', '--dry-run') || env.has('PIP_NO_INDEX') || env.has('UV_OFFLINE'))
     return false;
@@ -100,11 +119,22 @@ const pip: Rule = (args, { env }) => {
   return what.length === 0 || !what.every(isLocal) || has(args, '-r', '--requirement');
 };
 
-const python: Rule = (args, context) =>
-  args[0] === '-m' && /^pip3?$/.test(args[1] ?? '') && pip(args.slice(2), context);
+/** Runs a module as the program of its name: `-m pip`, `-I -m pip`, `-mpip`. */
+const python: Rule = (args, context) => {
+  for (const [index, arg] of args.entries()) {
+    const [, given] = /^-[A-Zbdisuvx]*m(.*)$/.exec(arg) ?? [];
+    if (given !== undefined) {
+      const [module = '', ...rest] = given === '' ? args.slice(index + 1) : [given, ...args.slice(index + 1)];
+      return ruleOf(module)?.(rest, context) ?? false;
+    }
+    if (!arg.startsWith('-') && !/^-[WX]$/.test(args[index - 1] ?? '')) return false;
+  }
+  return false;
+};
 
 const uv: Rule = (args, context) => {
-  const [command = '', ...rest] = args;
+  const [command = ''] = operands(args, valued.uv);
+  const rest = args.slice(args.indexOf(command) + 1);
   if (has(args, '--offline') || context.env.has('UV_OFFLINE')) return false;
   if (command === 'pip') return pip(rest, context);
   if (command === 'run') return !has(args, '--no-sync');
@@ -112,7 +142,7 @@ const uv: Rule = (args, context) => {
 };
 
 const apt: Rule = (args) => {
-  const [command = '', ...packages] = operands(args);
+  const [command = '', ...packages] = operands(args, valued.apt);
   if (['update', 'upgrade', 'dist-upgrade', 'build-dep', 'source', 'download'].includes(command)) return true;
   return command === 'install' && !has(args, '--no-download') && !(packages.length > 0 && packages.every(isLocal));
 };
@@ -121,27 +151,26 @@ const system = withCommand(['add', 'install', 'update', 'upgrade'], '--no-networ
 
 const nodePackages: Rule = (args, context) => {
   if (has(args, '--offline', '--prefer-offline') || context.env.has('npm_config_offline')) return false;
-  const [command = '', ...packages] = operands(args);
+  const [command = '', ...packages] = operands(args, valued.npm);
   if (command === 'exec') return has(args, '--yes', '-y');
   if (!['install', 'i', 'ci', 'add', 'dlx', 'create'].includes(command)) return false;
   return packages.length === 0 || !packages.every(isLocal);
 };
 
 const git: Rule = (args, { near }) => {
-  const rest = args[0] === '-C' || args[0] === '-c' ? args.slice(2) : args;
-  if (!['clone', 'fetch', 'pull', 'ls-remote'].includes(operands(rest)[0] ?? '')) return false;
-  return rest.some((arg) => isOutside(arg, near) || /^(?:ssh:\/\/|git:\/\/|git@)/.test(arg));
+  if (!['clone', 'fetch', 'pull', 'ls-remote'].includes(operands(args, valued.git)[0] ?? '')) return false;
+  return args.some((arg) => isOutside(arg, near) || /^(?:ssh:\/\/|git:\/\/|git@)/.test(arg));
 };
 
 const go: Rule = (args, { env }) => {
-  const [command = '', ...rest] = args;
+  const [command = '', ...rest] = operands(args, valued.other);
   if (env.get('GOPROXY') === 'off' || env.get('GOFLAGS')?.includes('-mod=vendor')) return false;
   if (command === 'mod') return rest[0] === 'download';
   return command === 'get' || (command === 'install' && rest.some((one) => one.includes('@')));
 };
 
 const cargo: Rule = (args) => {
-  const [command = ''] = operands(args).filter((arg) => !arg.startsWith('+'));
+  const [command = ''] = operands(args, valued.cargo).filter((arg) => !arg.startsWith('+'));
   return ['install', 'fetch', 'add'].includes(command) && !has(args, '--offline', '--frozen', '--path');
 };
 
@@ -155,9 +184,8 @@ const programs: Readonly<Record<string, Rule>> = {
   microdnf: system,
   zypper: system,
   pip,
-  pip3: pip,
   python,
-  python3: python,
+  playwright: withCommand(['install']),
   uv,
   uvx: (args, { env }) => !has(args, '--offline') && !env.has('UV_OFFLINE'),
   pipx: withCommand(['install', 'run']),
@@ -170,12 +198,14 @@ const programs: Readonly<Record<string, Rule>> = {
   bun: nodePackages,
   yarn: (args, context) =>
     !has(args, '--offline') &&
-    (operands(args).length === 0 ? !has(args, '--version', '-v') : nodePackages(args, context)),
+    (operands(args, valued.npm).length === 0 ? !has(args, '--version', '-v') : nodePackages(args, context)),
   npx: (args) => has(args, '--yes', '-y'),
   bunx: () => true,
   gem: withCommand(['install'], '--local'),
   bundle: withCommand(['install'], '--local'),
   composer: withCommand(['install', 'require', 'update']),
+  cpanm: (args) => has(args, '--installdeps') || operands(args, optionsIn('-l -L')).some((one) => !isLocal(one)),
+  dotnet: withCommand(['restore']),
   go,
   cargo,
   rustup: withCommand(['install', 'update', 'toolchain', 'target', 'component']),
@@ -185,6 +215,11 @@ const programs: Readonly<Record<string, Rule>> = {
 };
 
 function isDownload({ words: [program = '', ...args], env }: ShellCommand, near: readonly string[]): boolean {
-  const rule = Object.hasOwn(programs, program) ? programs[program] : undefined;
-  return rule?.(args, { near, env }) ?? false;
+  return ruleOf(program)?.(args, { near, env }) ?? false;
+}
+
+/** Returns the rule of a program, which may have its version in its name: `python3.12`, `pip3`. */
+function ruleOf(program: string): Rule | undefined {
+  const name = program.replace(/^(python|pip)\d[\d.]*$/, '$1');
+  return Object.hasOwn(programs, name) ? programs[name] : undefined;
 }

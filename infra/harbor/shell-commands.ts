@@ -52,6 +52,8 @@ interface Group {
   afterFailure: boolean;
   /** Those before the next command and joined to it by `&&`, `||` and pipes. */
   joined: Found[];
+  /** The ones among them whose failure the command before has passed over. */
+  tolerated: Found[];
   readonly all: Found[];
 }
 
@@ -67,7 +69,7 @@ interface Found {
   guarded: boolean;
 }
 
-const newGroup = (guarded: boolean): Group => ({ guarded, afterFailure: false, joined: [], all: [] });
+const newGroup = (guarded: boolean): Group => ({ guarded, afterFailure: false, joined: [], tolerated: [], all: [] });
 
 /** A condition that holds if the image has a program or a package. */
 const finds =
@@ -106,6 +108,8 @@ function createWalk(script: string, isSought: (command: ShellCommand) => boolean
   const groups: Group[] = [newGroup(false)];
   const branches = createBranches();
   let last = '\n';
+  /** Whether the command before holds only if something is missing. */
+  let lookedFor = false;
   const group = (): Group => groups.at(-1) ?? newGroup(false);
   function open(): void {
     if (groups.length < mostOpen) groups.push(newGroup(group().guarded || group().afterFailure));
@@ -120,6 +124,17 @@ function createWalk(script: string, isSought: (command: ShellCommand) => boolean
   function note(found: Found): void {
     group().joined.push(found);
     group().all.push(found);
+  }
+
+  /** Notes that a command passes over the failure of those before it, or takes that back: `|| echo failed && exit 1`. */
+  function tolerate([program = '', status = '0']: readonly string[]): void {
+    const { joined, tolerated } = group();
+    if (last === '||' && tolerant.has(program)) {
+      group().tolerated = joined.filter(({ guarded }) => !guarded);
+      for (const one of joined) one.guarded = true;
+    } else if (last === '&&' && (program === 'false' || (/^(?:exit|return)$/.test(program) && status !== '0'))) {
+      for (const one of tolerated) one.guarded = false;
+    } else if (last !== '&&') group().tolerated = [];
   }
 
   return {
@@ -138,8 +153,9 @@ function createWalk(script: string, isSought: (command: ShellCommand) => boolean
       const read = readCommand(words.slice(first).map((word) => word.text));
       const isNegated = words.slice(0, first).some((word) => word.text === '!');
       branches.command(text, isNegated);
-      const { joined, guarded, afterFailure } = group();
-      if (last === '||' && tolerant.has(read.words[0] ?? '')) for (const one of joined) one.guarded = true;
+      lookedFor = isNegated ? finds.test(text) && !misses.test(text) : misses.test(text);
+      tolerate(read.words);
+      const { guarded, afterFailure } = group();
       last = '';
       const command = soughtIn({ ...read, text, line: from.line }, tokens, { isSought, depth });
       if (command !== undefined) note({ command, guarded: guarded || afterFailure || branches.isMissing() });
@@ -151,6 +167,7 @@ function createWalk(script: string, isSought: (command: ShellCommand) => boolean
       else if (operator === ')') close();
       // What follows the failure of a download is another way to download.
       else if (operator === '||') group().afterFailure = group().joined.length === 0;
+      else if (operator === '&&') group().afterFailure ||= lookedFor;
       else if (!joining.has(operator)) Object.assign(group(), { afterFailure: false, joined: [] });
     },
     needed(): ShellCommand | undefined {

@@ -35,6 +35,27 @@ describe('a command that downloads', () => {
       'go mod download',
       'gem install rspec',
       'conda install -y numpy',
+      'python3.12 -m pip install pytest',
+      'pip3.11 install pytest',
+      'python3 -I -m pip install pytest',
+      'python3 -W ignore -m pip install pytest',
+      'python3 -mpip install pytest',
+      'python3 -Im pip install pytest',
+      'python -m playwright install chromium',
+      'playwright install --with-deps',
+      'pip --index-url https://pypi.example.org/simple install pytest',
+      'uv --quiet pip install pytest',
+      'uv --directory /app sync',
+      'npm --prefix /app ci',
+      'pnpm -C /app install',
+      'pnpm -w install',
+      'yarn --cwd /app install',
+      'yarn --cwd /app',
+      'apt-get -o Acquire::Retries=3 install -y curl',
+      'git -C /app -c a.b=c fetch https://b.example/c',
+      'cpanm --notest Test::More',
+      'cpanm --installdeps .',
+      'dotnet restore app.sln',
     ])
       assert.equal(found(`#!/bin/bash\nset -e\n${line}\n`), `3: ${line}`);
   });
@@ -77,6 +98,13 @@ describe('a command that downloads', () => {
       'npx jest',
       'yarn test',
       'cargo build --release',
+      'python3 install.py -m pip install pytest',
+      "python3 -c 'import pip' -m pip install pytest",
+      'python3 -m pytest --install -m slow',
+      'npm --prefix /app test',
+      'pip --proxy install list',
+      'cpanm ./local.tar.gz',
+      'dotnet test',
       'cargo install --path .',
       'go install ./...',
       'go test ./...',
@@ -154,9 +182,19 @@ describe('a command that downloads', () => {
       'if [ -z "$(command -v jq)" ]; then apt-get install -y jq; fi',
       'if command -v jq; then\n  ls\nelif ! which python3; then\n  apt-get install -y python3\nfi',
       'python3 -c "import pytest" || pip install pytest',
+      '[ -d node_modules ] || npm ci',
+      '[ ! -d node_modules ] && npm ci',
+      'test ! -d node_modules && (cd app && npm ci)',
+      '! command -v uv && pip install uv',
+      'pip install pytest || echo none && ls',
+      'pip install pytest || echo none && exit 0',
     ])
       assert.equal(found(script), null, script);
     assert.equal(found('command -v uv || pip install uv\npip install pytest'), '2: pip install pytest');
+    for (const end of ['exit 1', 'return 1', 'false'])
+      assert.equal(found(`pip install pytest || echo failed && ${end}`), '1: pip install pytest');
+    assert.equal(found('[ -d app ] && npm ci'), '1: npm ci');
+    assert.equal(found('[ ! -d node_modules ] && ls\nnpm ci'), '2: npm ci');
     assert.equal(found('if ! command -v uv; then pip install uv; fi\nuvx pytest'), '2: uvx pytest');
   });
 });
