@@ -96,15 +96,19 @@ export const evaluationOn = (host: string, timeoutMs: number): Proxied<Pick<Host
   proxyActivities<HostActivities>({
     taskQueue: ownEvaluationQueue(host),
     ...timeouts.evaluateInPlace,
-    startToCloseTimeout: imageMs + 2 * (timeoutMs + evaluationGraceMs),
+    startToCloseTimeout: imageMs + mostTestRuns * (timeoutMs + evaluationGraceMs),
   });
+
+/**
+ * The most often that one evaluation runs a task's tests: over the work; if they could not reach a host, over the reference solution
+ * and once more over the work; if they show a fault, over the untouched workspace and twice over the reference solution.
+ */
+const mostTestRuns = 6;
 
 export const evaluation = (timeoutMs: number, priority?: Priority): Proxied<EvaluationActivities> =>
   proxyActivities<EvaluationActivities>({
     taskQueue: evaluationQueue,
     ...timeouts.evaluate,
-    // The limit counts twice, because tests may run a second time: over the untouched workspace if they wrote an invalid
-    // reward, over the reference solution if they report missing programs.
-    startToCloseTimeout: imageMs + 2 * (timeoutMs + evaluationGraceMs),
+    startToCloseTimeout: imageMs + mostTestRuns * (timeoutMs + evaluationGraceMs),
     ...(priority !== undefined && { priority }),
   });
