@@ -8,6 +8,7 @@ import type { Verdict } from '../../workflows/contracts/verdict.ts';
 import { solutionsAnswer } from './answer.ts';
 import { emptyDiff } from './capture/capture-diff.ts';
 import type { Evaluation, EvaluationHost } from './evaluation.ts';
+import { blamed } from './evidence/blame.ts';
 import { type Evidence, referenceTells, ruleOf, shared } from './evidence/evidence.ts';
 import type { KnownRun } from './evidence/known-runs.ts';
 import { judgeAgain } from './judge-in-fresh-sandbox.ts';
@@ -106,22 +107,26 @@ async function shownWithoutWork(
   if (alike.length === 0) return [];
   if (needsReference && (ownFiles.solution.size === 0 || ownFiles.testImage !== null || !referenceTells(task)))
     return [];
-  const run = (what: 'untouched' | 'reference', judge: () => Promise<Judged>) =>
+  const run = (what: 'untouched' | 'reference' | 'reference again', judge: () => Promise<Judged>) =>
     host.knownRuns.get(runKey(input, what), async () => knownOf(await judge()), signal);
+  const solve = () => judgeReference(host, input, signal);
   const without = await withoutWork(host, input);
-  const reference = needsReference ? await run('reference', () => judgeReference(host, input, signal)) : null;
-  const both = reference === null ? alike : shared(alike, reference.evidence);
+  const references = needsReference ? [await run('reference', solve)] : [];
+  const both = references.reduce<readonly Evidence[]>((left, one) => shared(left, one.evidence), alike);
   if (both.length === 0) return [];
-  const unworked = isWithoutWork(input, without)
-    ? knownOf(judged)
-    : await run('untouched', () => judgeAgain(host, without, signal));
-  // A reference solution with a better reward shows that the tests can tell good work.
-  return reference !== null && reference.reward > unworked.reward ? [] : shared(both, unworked.evidence);
+  const isUntouched = isWithoutWork(input, without);
+  const unworked = isUntouched ? knownOf(judged) : await run('untouched', () => judgeAgain(host, without, signal));
+  const { reward } = knownOf(judged);
+  const found = blamed(both, { reward, untouched: unworked, references });
+  if (found.length === 0 || !needsReference) return found;
+  // One failure of a solution may be chance.
+  return blamed(found, { reward, untouched: unworked, references: [await run('reference again', solve)] });
 }
 
 const knownOf = ({ verdict, evidence }: Judged): KnownRun => ({
   reward: rewardOf(verdict, 'fail-to-pass'),
   isSolved: isSolved(verdict),
+  cutBy: verdict.kind === 'timeout' ? 'time' : verdict.flags?.some(({ trick }) => trick === 'limit') ? 'limit' : null,
   evidence,
 });
 

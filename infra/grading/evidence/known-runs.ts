@@ -5,6 +5,8 @@ export interface KnownRun {
   /** Whether they give the full reward. */
   readonly isSolved: boolean;
   readonly reward: number;
+  /** The limit that has cut the run short: its time, or one of its sandbox; null if it came to its own end. */
+  readonly cutBy: 'time' | 'limit' | null;
   readonly evidence: readonly Evidence[];
 }
 

@@ -3,8 +3,8 @@ import { describe, it } from 'node:test';
 import { createKnownRuns, type KnownRun } from '../../../../infra/grading/evidence/known-runs.ts';
 
 const never = new AbortController().signal;
-const failed: KnownRun = { isSolved: false, reward: 0, evidence: [] };
-const solved: KnownRun = { isSolved: true, reward: 1, evidence: [] };
+const failed: KnownRun = { isSolved: false, reward: 0, cutBy: null, evidence: [] };
+const solved: KnownRun = { isSolved: true, reward: 1, cutBy: null, evidence: [] };
 
 describe("runs of the tests without an agent's work", () => {
   it('are made once for all that ask together, and again after a while unless they are solved', async () => {
