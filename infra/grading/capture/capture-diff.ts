@@ -25,6 +25,11 @@ import { openWorkdir } from './open-workdir.ts';
  * base commit is indexed.
  */
 const timeoutMs = 120_000;
+/**
+ * Limits of the search for files that cannot be read, which takes all files by halves: an agent can leave any number of them. What is
+ * not found out by then counts as unread.
+ */
+const search = { mostTakes: 500, timeoutMs: timeoutMs / 2 } as const;
 /** The largest patch that is kept. No larger change can be reviewed, and its evaluation counts as failed. */
 const maxPatchBytes = 16 * 1024 * 1024;
 /** Limit of the changed files, before and after together. Git holds what it compares in the sandbox's memory. */
@@ -151,7 +156,7 @@ async function capture(
     await openWorkdir(sandbox, { workdir, timeLeftMs }, signal);
     taken = await compare(run, workdir);
   }
-  if (taken === 'unreadable') ({ taken, unread } = await compareReadable(run, workdir));
+  if (taken === 'unreadable') ({ taken, unread } = await compareReadable(run, workdir, searchUntil(deadlineMs)));
   if (taken === 'unreadable') throw new FileRefused('outside', workdir, `${workdir} cannot be read`);
   if (taken !== 'too-many' && wasCutOff(taken) && !failedBefore) {
     throw new NotYetRead(`the diff was not captured within ${timeoutMs / 1000} s; temper will capture it once more`);
@@ -210,8 +215,17 @@ interface Compared {
   readonly unread: readonly string[];
 }
 
+/** Returns a function that says whether the search for files that cannot be read may take one more set of files. */
+function searchUntil(deadlineMs: number): () => boolean {
+  let takes = 0;
+  return () => {
+    takes += 1;
+    return takes <= search.mostTakes && Date.now() < deadlineMs - search.timeoutMs;
+  };
+}
+
 /** Compares what can be read of a workspace with the base. */
-async function compareReadable(run: RunScript, workdir: string): Promise<Compared> {
+async function compareReadable(run: RunScript, workdir: string, mayTake: () => boolean): Promise<Compared> {
   const listed = await run(readableScript, [workdir]);
   if (listed.exitCode !== needsListing || listed.truncated || listed.timedOut) {
     return { taken: listed.exitCode === unreadable ? 'unreadable' : listed, unread: [] };
@@ -220,25 +234,28 @@ async function compareReadable(run: RunScript, workdir: string): Promise<Compare
   if (typeof files === 'string' || !('present' in files)) return { taken: files, unread: [] };
   const closed = unreadDirectories(listed);
   // Git removes a name itself if it is gone, and does not if it cannot be read.
-  const unread = await takeReadable(run, workdir, [...files.present, ...files.removed]);
+  const take = (names: readonly string[]) => run(takeOnlyScript, [workdir], stdinOf(names));
+  const unread = await takeReadable({ take, mayTake }, [...files.present, ...files.removed]);
   if ('exitCode' in unread) return { taken: unread, unread: closed };
   return { taken: await run(differenceScript, [workdir]), unread: [...closed, ...unread] };
 }
 
-/** Takes files by halves, until each is taken or cannot be read. Returns those, or the result of a script that was cut off. */
-async function takeReadable(
-  run: RunScript,
-  workdir: string,
-  names: readonly string[],
-): Promise<readonly string[] | ExecResult> {
+interface Taking {
+  take(names: readonly string[]): Promise<ExecResult>;
+  mayTake(): boolean;
+}
+
+/** Takes files by halves, until each is taken or counts as unread. Returns those, or the result of a script that was cut off. */
+async function takeReadable(taking: Taking, names: readonly string[]): Promise<readonly string[] | ExecResult> {
   if (names.length === 0) return [];
-  const taken = await run(takeOnlyScript, [workdir], stdinOf(names));
+  if (!taking.mayTake()) return names;
+  const taken = await taking.take(names);
   if (wasCutOff(taken) || isTooMuch(taken)) return taken;
   if (taken.exitCode === 0) return [];
   if (names.length === 1) return names;
   let left: readonly string[] = [];
   for (const half of [names.slice(0, names.length >> 1), names.slice(names.length >> 1)]) {
-    const found = await takeReadable(run, workdir, half);
+    const found = await takeReadable(taking, half);
     if ('exitCode' in found) return found;
     left = left.concat(found);
   }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { captureDiff } from '../../../../infra/grading/capture/capture-diff.ts';
 import { SandboxFailure } from '../../../../infra/sandbox/failure.ts';
-import type { ExecResult } from '../../../../infra/sandbox/sandbox.ts';
+import type { ExecRequest, ExecResult } from '../../../../infra/sandbox/sandbox.ts';
 import { createFileStore } from '../../../helpers/store/file-store.ts';
 
 const ended: ExecResult = {
@@ -81,4 +81,28 @@ describe('a capture that git ends for an unknown reason', () => {
     );
     assert.equal(unread, true);
   });
+});
+
+it('takes a bounded number of steps for any number of files that no account can read, and counts the rest as unread', async (context) => {
+  const root = await mkdtemp(join(tmpdir(), 'temper-diff-'));
+  context.after(() => rm(root, { recursive: true }));
+  const names = Array.from({ length: 15_000 }, (_, index) => `${index}`);
+  const listed = Buffer.from(`a\0/\0${['a', ...names].join('\0')}\0/\0`);
+  let steps = 0;
+  const sandbox = {
+    ...sandboxWhere(ended),
+    exec: async ({ argv: [, , script = ''] }: Pick<ExecRequest, 'argv'>): Promise<ExecResult> => {
+      steps += 1;
+      if (script.endsWith('exit 79\n')) return { ...ended, exitCode: 79, stdout: listed };
+      if (script.endsWith('take')) return { ...ended, exitCode: 128 };
+      return script.endsWith('\ndifference\n') ? { ...ended, exitCode: 77 } : ended;
+    },
+  };
+  const diff = await captureDiff(sandbox, createFileStore(root), { ...options, failedBefore: false }, signal());
+  assert.deepEqual([diff.tooLarge, diff.unread, diff.dropped], [false, true, 15_001]);
+  assert.deepEqual(
+    diff.flags?.map(({ trick }) => trick),
+    ['unreadable'],
+  );
+  assert.ok(steps < 600, `expected fewer than 600 steps, got ${steps}`);
 });
