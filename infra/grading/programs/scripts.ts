@@ -49,6 +49,46 @@ packed() { sed 's|^/*||' | tar -c -f - -C / -T - 2>/dev/null || true; }
 `;
 
 /**
+ * The function `linked_files`: prints the files that the agent could change and that links in the directories $others lead to, at
+ * each step. Of the workdir only files of packages count, and those named like a program of the system; others are the task's own
+ * code.
+ */
+const linkedFiles = `
+counts() {
+  case $1 in "$workdir"/*) ;; *) return 0 ;; esac
+  case $1 in */node_modules/*) return 0 ;; esac
+  [ -f "\${1%/*/*}/pyvenv.cfg" ] || [ -x "/usr/bin/\${1##*/}" ] || [ -x "/bin/\${1##*/}" ]
+}
+# Prints where the links on stdin lead to in one step, by absolute paths.
+targets() {
+  tr '\\n' '\\0' | xargs -0 ls -ld 2>/dev/null |
+    sed -n -e 's|^l.* /.*/[^/]* -> \\(/.*\\)$|\\1|p' -e 's|^l.* \\(/.*\\)/[^/]* -> \\([^/].*\\)$|\\1/\\2|p' | sort -u |
+    while IFS= read -r file; do
+      case $file in */../*) above=$(without_links "\${file%/*}"); file=\${above%/}/\${file##*/} ;; esac
+      printf '%s\\n' "$file"
+    done
+}
+linked_files() {
+  links=$(printf '%s' "$others" | sort -u | while IFS= read -r one; do
+    [ "$one" = - ] || find "$one/" -maxdepth 1 -type l ! -name "*$lf*" -print 2>/dev/null
+  done)
+  [ -n "$links" ] || return 0
+  {
+    printf '%s\\n' "$links" | tr '\\n' '\\0' | xargs -0 realpath 2>/dev/null
+    for step in 1 2 3 4 5 6 7 8; do
+      links=$(printf '%s\\n' "$links" | targets)
+      [ -n "$links" ] || break
+      printf '%s\\n' "$links"
+      links=$(printf '%s\\n' "$links" | while IFS= read -r file; do [ ! -L "$file" ] || printf '%s\\n' "$file"; done)
+      [ -n "$links" ] || break
+    done
+  } | sort -u | while IFS= read -r file; do
+    if [ -f "$file" ] && can_change "$file" && counts "$file"; then printf '%s\\n' "$file"; fi
+  done
+}
+`;
+
+/**
  * Lists the directories of the PATH in a sandbox that no agent has worked in, and packs the programs of those that the agent can
  * write. Prints nothing if there are none. $1 the workdir, $2 the PATH; if it is empty, the image's.
  */
@@ -72,14 +112,18 @@ fi
 
 # Split the PATH.
 set -f; IFS=:; set -- $path; unset IFS; set +f
-owns=
+owns= others=
 for one; do
   case $one in /*) ;; *) one=$workdir/$one ;; esac
-  if can_change "\${one%/}" || can_change "$(without_links "$one")"; then owns=1; fi
+  real=$(without_links "$one")
+  if can_change "\${one%/}" || can_change "$real"; then owns=1; else others=$others$real$lf; fi
 done
-[ -n "$owns" ] || exit 0
+${linkedFiles}
+linked=$(linked_files)
+[ -n "$owns$linked" ] || exit 0
 
 all=
+words_beyond() { [ -z "$1" ] || printf '%s\\n' "$1" | while IFS= read -r file; do printf '%s\\0' ${beyondMark} "$file"; done; }
 for one; do
   case $one in /*) ;; *) one=$workdir/$one ;; esac
   one=\${one%/} real=$(without_links "$one") whose=other what=plain found=
@@ -101,9 +145,12 @@ for one; do
     if [ -f "$file" ] && leads_to "$file" && can_change "$file"; then printf '%s\\n' "$file"; fi
   done)
   if [ $what = package ] && [ -f "\${real%/*}/pyvenv.cfg" ]; then beyond=\${real%/*}/pyvenv.cfg\${beyond:+$lf$beyond}; fi
-  [ -z "$beyond" ] || printf '%s\\n' "$beyond" | while IFS= read -r file; do printf '%s\\0' ${beyondMark} "$file"; done
+  words_beyond "$beyond"
   all=$all$beyond$lf
 done
+
+words_beyond "$linked"
+all=$all$linked$lf
 
 # The files that the task's own repository tracks, or, if it has none, those that are in the base commit.
 ${gitPrelude}

@@ -1,6 +1,18 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { chmod, chown, mkdir, mkdtemp, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import {
+  chmod,
+  chown,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  readlink,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
@@ -80,6 +92,43 @@ describe("programs in directories of the agent's", () => {
         ['program-shadow'],
       );
     }
+  });
+
+  it('are put back behind links of directories that it cannot write', {
+    skip: agent.uid === undefined,
+  }, async (context) => {
+    const system = await mkdtemp('/opt/temper-links-');
+    context.after(() => rm(system, { recursive: true }));
+    await chmod(system, 0o755);
+    const venv = join(workdir, '.venv', 'bin');
+    await mkdir(venv, { recursive: true });
+    await plant(join(workdir, '.venv', 'pyvenv.cfg'));
+    await plant(join(workdir, 'main'));
+    await plant(join(workdir, 'grep'));
+    for (const [at, target] of [
+      [join(venv, 'python3'), '/bin/true'],
+      [join(system, 'python3'), join(venv, 'python3')],
+      [join(system, 'python'), 'python3'],
+      [join(system, 'search'), join(workdir, 'grep')],
+      [join(system, 'main'), join(workdir, 'main')],
+      [join(system, 'other'), '/bin/true'],
+    ] as const)
+      await symlink(target, at);
+    for (const path of [join(workdir, '.venv'), venv]) await give(path, 0o755);
+    assert.equal(await read('/usr/bin:/bin'), null);
+    const base = await read(`${system}:/usr/bin:/bin`);
+    assert.deepEqual(base?.beyond.toSorted(), [join(venv, 'python3'), join(workdir, 'grep')].toSorted());
+    assert.deepEqual((await restore(base)).flags, []);
+    await rm(join(venv, 'python3'));
+    await plant(join(venv, 'python3'));
+    await writeFile(join(workdir, 'grep'), '#!/bin/sh\nexit 1\n');
+    await writeFile(join(workdir, 'main'), '#!/bin/sh\necho repaired\n');
+    const { refusal, flags } = await restore(base);
+    assert.equal(refusal, null);
+    assert.match(flags[0]?.evidence ?? '', /was changed, and was restored/);
+    assert.equal(await readlink(join(venv, 'python3')), '/bin/true');
+    assert.match(await readFile(join(workdir, 'grep'), 'utf8'), /exit 0/);
+    assert.match(await readFile(join(workdir, 'main'), 'utf8'), /repaired/);
   });
 
   it('are flagged if they cannot be restored', async () => {
