@@ -42,7 +42,7 @@ export function createDirectory(root: string): Objects {
       version === null ? create(pathOf(key), bytes) : replaceVersion(pathOf(key), bytes, version),
     renew: (key) => touch(pathOf(key)),
     list: (folder) => listBelow(root, checkedKey(folder)),
-    remove: (key, unusedSinceMs) => writing(pathOf(key), (path) => removeUnused(path, unusedSinceMs)),
+    remove: (key, unusedSinceMs) => writing(pathOf(key), (path) => removeUnused(root, path, unusedSinceMs)),
     async *leftovers(folders) {
       for (const folder of folders) yield* leftoversBelow(root, checkedKey(folder));
     },
@@ -142,7 +142,8 @@ async function* leftoversBelow(root: string, folder: string): AsyncIterable<Left
       kind: kind === 'tmp' ? 'write' : 'removal',
       settle: (unusedSinceMs) =>
         writing(path, async () => {
-          if (kind === 'removed') return settleRemoved(path, join(root, object), unusedSinceMs);
+          if (kind === 'removed')
+            return settleRemoved({ removed: path, path: join(root, object), root }, unusedSinceMs);
           await rm(path, { force: true });
           return true;
         }),
@@ -150,8 +151,15 @@ async function* leftoversBelow(root: string, folder: string): AsyncIterable<Left
   }
 }
 
+/** A file that has lost its name, and what its name was below the root. */
+interface Removal {
+  readonly removed: string;
+  readonly path: string;
+  readonly root: string;
+}
+
 /** Removes a file unless it was used at that time or later; returns whether it is gone. */
-async function removeUnused(path: string, unusedSinceMs = Number.POSITIVE_INFINITY): Promise<boolean> {
+async function removeUnused(root: string, path: string, unusedSinceMs = Number.POSITIVE_INFINITY): Promise<boolean> {
   const found = await reading(path, factsOf);
   if (found === null) return true;
   if (found.changedAtMs >= unusedSinceMs) return false;
@@ -159,18 +167,28 @@ async function removeUnused(path: string, unusedSinceMs = Number.POSITIVE_INFINI
   // gets its name back, or no longer finds it, and writes it again.
   const removed = `${path}.${randomBytes(6).toString('hex')}.removed`;
   await rename(path, removed).catch(unlessCode('ENOENT'));
-  return settleRemoved(removed, path, unusedSinceMs);
+  return settleRemoved({ removed, path, root }, unusedSinceMs);
 }
 
 /** Removes a file that has lost its name, or gives it back if the object was used after its removal was decided. */
-async function settleRemoved(removed: string, path: string, unusedSinceMs: number): Promise<boolean> {
+async function settleRemoved({ removed, path, root }: Removal, unusedSinceMs: number): Promise<boolean> {
   const found = await reading(removed, factsOf);
   const used = found !== null && found.changedAtMs >= unusedSinceMs;
   if (used) await link(removed, path).catch(unlessCode('EEXIST'));
   await rm(removed, { force: true });
-  // Only an empty folder goes.
-  await rmdir(dirname(path)).catch(() => undefined);
+  await removeEmptyFolders(root, dirname(path));
   return !used;
+}
+
+/** Removes a folder below the root, and those above it, as far as they are empty. */
+async function removeEmptyFolders(root: string, folder: string): Promise<void> {
+  for (let at = folder; at !== root; at = dirname(at)) {
+    try {
+      await rmdir(at);
+    } catch {
+      return;
+    }
+  }
 }
 
 /** Reads something of a path; null if there is nothing. */

@@ -9,7 +9,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import { budgetPause } from '../algorithms/budget.ts';
-import { addLedgers, unknownLedger } from '../algorithms/cost.ts';
+import { addLedgers } from '../algorithms/cost.ts';
 import { addFlags, noFlags } from '../algorithms/flags.ts';
 import type { Budget } from '../contracts/budget.ts';
 import { rootMessage } from '../contracts/error-message.ts';
@@ -236,6 +236,6 @@ function addSums(all: readonly SweepSums[]): SweepSums {
     passed: total(({ passed }) => passed),
     rewards: total(({ rewards }) => rewards),
     flags: all.map(({ flags }) => flags).reduce(addFlags, noFlags),
-    cost: all.map((sums) => sums.cost ?? unknownLedger(sums.outcomes)).reduce(addLedgers, {}),
+    cost: all.map(({ cost }) => cost).reduce(addLedgers, {}),
   };
 }

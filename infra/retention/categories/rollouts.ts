@@ -12,11 +12,12 @@ export const rollouts: Category = {
   where: () => [],
   async *entries(context) {
     const { objects, cutoffMs } = context;
-    const isNeeded = cutoffMs === null ? () => true : await neededRecords(context);
+    if (cutoffMs === null) return;
+    const isNeeded = await neededRecords(context);
     for await (const found of objects.list(rolloutFolder)) {
-      const isOld = cutoffMs !== null && found.changedAtMs < cutoffMs;
-      const expired = isOld && !isNeeded(found.key) ? 'ended before the given age' : null;
-      yield objectEntry(context, [found], { name: found.key.slice(rolloutFolder.length + 1), expired });
+      if (found.changedAtMs >= cutoffMs || isNeeded(found.key)) continue;
+      const name = found.key.slice(rolloutFolder.length + 1);
+      yield objectEntry(context, [found], { name, expired: 'ended before the given age' });
     }
   },
 };

@@ -37,6 +37,16 @@ it('creates objects in a folder that others remove whenever it is empty', async 
   await Promise.all([1, 2, 3, 4].map(createAndRemove));
 });
 
+it('removes the folders above an object that is removed, as far as they are empty', async () => {
+  const directory = await mkdtemp(join(root, 'folders-'));
+  const objects = createDirectory(directory);
+  for (const key of ['rollouts/ab/one/groups-0/a', 'rollouts/ab/two/b']) await objects.putOnce(key, Buffer.from('1'));
+  await objects.remove('rollouts/ab/one/groups-0/a');
+  assert.deepEqual(await readdir(join(directory, 'rollouts/ab')), ['two']);
+  await objects.remove('rollouts/ab/two/b');
+  assert.deepEqual(await readdir(directory), []);
+});
+
 it('says which file of a directory cannot be used', async () => {
   const directory = await mkdtemp(join(root, 'broken-'));
   await writeFile(join(directory, 'store'), 'a file where a folder should be');
