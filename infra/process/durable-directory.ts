@@ -17,13 +17,24 @@ export async function syncDirectory(path: string): Promise<void> {
   }
 }
 
-/** Creates a directory and those above it, durably. */
+/** The directories whose names this process has made durable. */
+const durable = new Set<string>();
+/** The largest number of them: a long-lived process would remember one for each group of a run. */
+const mostRemembered = 10_000;
+
+/**
+ * Creates a directory and those above it, durably. The names of directories that exist are made durable once as well: the process
+ * that made them may have been killed before it did.
+ */
 export async function makeDirectory(path: string, mode = 0o777): Promise<void> {
-  const first = await mkdir(path, { recursive: true, mode });
-  if (first === undefined) return;
-  const top = dirname(resolve(first));
-  for (let above = dirname(resolve(path)); above.length >= top.length; above = dirname(above)) {
+  const made = resolve(path);
+  const first = await mkdir(made, { recursive: true, mode });
+  const isNew = (at: string): boolean => first !== undefined && at.length >= first.length;
+  for (let at = made; isNew(at) || !durable.has(at); at = dirname(at)) {
+    const above = dirname(at);
+    if (above === at) return;
     await syncDirectory(above);
-    if (above === top) return;
+    if (durable.size === mostRemembered) durable.clear();
+    durable.add(at);
   }
 }

@@ -2,7 +2,7 @@
  * Does everything that must outlast a power cut once its call has returned, below a directory, and tells the tracer after each:
  * `node durable-work.ts DIRECTORY`.
  */
-import { existsSync, fsyncSync, openSync, writeSync } from 'node:fs';
+import { existsSync, fsyncSync, mkdirSync, openSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { openSession } from '../../../infra/gateway/control.ts';
 import { createSessionFiles } from '../../../infra/gateway/sessions/session-files.ts';
@@ -65,6 +65,11 @@ const operations: Readonly<Record<string, () => Promise<unknown>>> = {
     if (size !== bytes.length) throw new Error('expected the blob');
   },
   record: () => records.write('run', 'group-1', { is: 'new' }),
+  'record in the folder of another process': () => {
+    // It was killed before it made the folder's name durable.
+    mkdirSync(join(home, 'runs', 'other'));
+    return records.write('other', 'group-1', { is: 'new' });
+  },
   'replaced record': () => records.write('run', 'group-1', { is: 'another' }),
   'trainer journal': async () => (await openJournal(objects, 'run')).write({ step: 1 }),
   'kept result': () => createKeptResults(join(root, 'results'), 60_000).keep({ rollout: 'r', epoch: 1 }, { a: 1 }),

@@ -29,7 +29,7 @@ it('keeps what has been written through a power cut, from when its call returns'
   const lost = found.filter(({ unsafe }) => unsafe.length > 0);
   assert.deepEqual(Object.fromEntries(lost.map(({ operation, unsafe }) => [operation, unsafe])), {});
   const named = Object.fromEntries(found.map((one) => [one.operation, one.named.join(', ')]));
-  assert.equal(found.length, 16, JSON.stringify(named));
+  assert.equal(found.length, 17, JSON.stringify(named));
   assert.match(named.record ?? '', /link group-1\.json/);
   assert.match(named['replaced record'] ?? '', /rename group-1\.json/);
   assert.match(named['session journal'] ?? '', /create s-1\.jsonl/);

@@ -44,14 +44,19 @@ function writeDurably(path: string, bytes: Uint8Array): void {
   }
 }
 
-/** Creates a directory and those above it, durably. */
+/** The directories whose names this process has made durable. */
+const durable = new Set<string>();
+
+/** Creates a directory and those above it, durably. Those that exist are made durable once, since their maker may have been killed. */
 export function makeDirectory(path: string): void {
-  const first = mkdirSync(path, { recursive: true });
-  if (first === undefined) return;
-  const top = dirname(resolve(first));
-  for (let above = dirname(resolve(path)); above.length >= top.length; above = dirname(above)) {
+  const made = resolve(path);
+  const first = mkdirSync(made, { recursive: true });
+  const isNew = (at: string): boolean => first !== undefined && at.length >= first.length;
+  for (let at = made; isNew(at) || !durable.has(at); at = dirname(at)) {
+    const above = dirname(at);
+    if (above === at) return;
     syncDirectory(above);
-    if (above === top) return;
+    durable.add(at);
   }
 }
 
