@@ -8,6 +8,7 @@ import { connectWorker, type WorkerConnection } from '../../infra/temporal/conne
 import { creationWorkers } from '../../workers/creation-worker.ts';
 import { controlQueue, creationQueue } from '../../workflows/contracts/queues.ts';
 import type { rollout } from '../../workflows/index.ts';
+import { createFileRollouts } from '../helpers/store/file-store.ts';
 import { startActivity } from '../helpers/temporal/manual-activity.ts';
 import { startScriptedWorkers } from '../helpers/temporal/scripted-activities.ts';
 import { startTestServer, type TestServer } from '../helpers/temporal/temporal.ts';
@@ -57,6 +58,33 @@ it('a rollout asks for each of its sandboxes where its host limits them', async 
     const options = { taskQueue: controlQueue, workflowId: 'limited', args };
     const { outcome } = await server.client.workflow.execute<typeof rollout>('rollout', options as never);
     assert.deepEqual([outcome, asked], ['scored', ['limited', 'limited']]);
+  } finally {
+    await workers.close();
+    await rm(home, { recursive: true, force: true });
+  }
+});
+
+it('a rollout that is cancelled while it waits for its sandbox has used none', async () => {
+  const home = await mkdtemp(join(tmpdir(), 'temper-creations-'));
+  const workflowId = 'cancelled-before';
+  const handle = server.client.workflow.getHandle(workflowId);
+  // Its end is awaited, so that no permission comes before the cancel.
+  const allowCreation = async (): Promise<void> => {
+    await handle.cancel();
+    await handle.result().catch(() => undefined);
+  };
+  const script = { reward: () => 1, allowCreation };
+  const workers = await startScriptedWorkers(server, home, script as never);
+  try {
+    const options = { taskQueue: controlQueue, workflowId, args: [{ task: 'scripted:0' }] };
+    await assert.rejects(server.client.workflow.execute<typeof rollout>('rollout', options as never));
+    const rollouts = createFileRollouts(home);
+    const costs: unknown[] = [];
+    for await (const { key } of rollouts.list(workflowId)) {
+      const { outcome, cost } = (await rollouts.read(key))?.result ?? assert.fail(key);
+      costs.push([outcome, cost?.sandboxSeconds]);
+    }
+    assert.deepEqual(costs, [['cancelled', {}]]);
   } finally {
     await workers.close();
     await rm(home, { recursive: true, force: true });

@@ -29,7 +29,10 @@ describe("a task that is graded in the agent's own sandbox", () => {
     for (const [result, reward] of [[oracle, 1] as const, [nop, 0] as const]) {
       assert.deepEqual([result.outcome, result.reward, result.epochs], ['scored', reward, 1], JSON.stringify(result));
       assert.equal(result.verdict?.exposure, 'same-sandbox');
-      assert.ok(result.stageSeconds.evaluate !== undefined);
+      const { evaluate = Number.NaN } = result.stageSeconds;
+      const { sandboxSeconds = {}, evaluationSeconds } = result.cost ?? {};
+      assert.equal(evaluationSeconds, 0, 'it is a part of the time of the sandbox');
+      assert.ok((sandboxSeconds.local ?? 0) >= evaluate);
     }
     assert.deepEqual(await rollouts.sandboxes(), []);
     const handle = await rollouts.client.workflow.start<(request: RegradeRequest) => Promise<RegradeResult>>(

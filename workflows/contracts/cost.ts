@@ -18,9 +18,15 @@ export type SandboxProvider = SandboxKind | 'unknown';
 
 /** The cost of one rollout, over all of its epochs. */
 export interface RolloutCost extends ModelUse {
-  /** The seconds from the begin of provisioning until the sandbox is released, waits included, by provider. */
+  /**
+   * The seconds from when a sandbox is asked for until it is released, by provider: with the place in the host's lane, without
+   * the wait until a creation is allowed.
+   */
   readonly sandboxSeconds: Readonly<Partial<Record<SandboxProvider, number>>>;
-  /** The seconds that its evaluations ran, by their own account. Waits in a queue and attempts that failed are not counted. */
+  /**
+   * The seconds that its evaluations ran in sandboxes of their own, by their own account. Waits in a queue and attempts that failed
+   * are not counted.
+   */
   readonly evaluationSeconds: number;
   /** Set if a session was lost with its host or its gateway, so that the tokens are a lower bound. */
   readonly incomplete?: true;

@@ -33,7 +33,7 @@ export async function produce(context: EpochContext): Promise<Produced> {
   // Only an agent, which is started in a provisioned sandbox, calls the model.
   let provisioned = false;
   try {
-    const sandboxed = await prepare(context, host, limitsCreations);
+    const sandboxed = await prepare(context, host, { limitsCreations, begins: sandbox.begins });
     const { kind } = sandboxed;
     provisioned = true;
     sandbox.provisioned(kind);
@@ -53,7 +53,7 @@ export async function produce(context: EpochContext): Promise<Produced> {
     const produced = { ...work, end, trace, ...answer, limitsCreations };
     if (!inPlace) return produced;
     const timeoutMs = context.limits.evaluationMs;
-    const graded = await gradeInPlace(host, { input, task, epoch, kind, diff: work.diff, ...answer, timeoutMs }, meter);
+    const graded = await gradeInPlace(host, { input, task, epoch, kind, diff: work.diff, ...answer, timeoutMs });
     return { ...produced, graded };
   } finally {
     await sandbox.release();
@@ -90,10 +90,10 @@ async function place({ input, resolved, epoch, progress, loss }: EpochContext): 
 const needsImages = ({ imageFrom, services, testSandbox }: Task): boolean =>
   imageFrom !== undefined || services !== undefined || testSandbox?.imageFrom !== undefined;
 
-/** Counts what an epoch's sandbox costs from its placement on, and releases it. */
+/** Counts what an epoch's sandbox costs from when its provisioning begins, and releases it. */
 function trackSandbox(context: EpochContext, host: EpochHost) {
   const { input, loss, meter } = context;
-  const beganMs = Date.now();
+  let beganMs: number | null = null;
   let provider: SandboxProvider = input.sandbox === 'auto' ? 'unknown' : input.sandbox;
   let released = false;
   /** The host that was asked to release the sandbox and did not, by the token under which it had adopted that. */
@@ -114,9 +114,13 @@ function trackSandbox(context: EpochContext, host: EpochHost) {
   }
   function noteRelease(): void {
     released = true;
-    meter.sandbox(provider, beganMs);
+    if (beganMs !== null) meter.sandbox(provider, beganMs);
   }
   return {
+    /** Notes that it is asked for. A wait for that is no cost. */
+    begins(): void {
+      beganMs ??= Date.now();
+    },
     provisioned(kind: SandboxKind): void {
       provider = kind;
     },
@@ -146,7 +150,7 @@ function letWork(
 async function prepare(
   { input, resolved, limits, epoch }: EpochContext,
   host: EpochHost,
-  limitsCreations: boolean,
+  { limitsCreations, begins }: Pick<Produced, 'limitsCreations'> & { readonly begins: () => void },
 ): Promise<Prepared> {
   const { task, usesModel, hostTools } = resolved;
   const { member, agent, sandbox, sampling, maxTurns, maxSampledTokens, policyVersion, upstream } = input;
@@ -176,6 +180,7 @@ async function prepare(
     usesModel ? openTrace() : Promise.resolve(null),
     host.stage('provisionSandbox', async () => {
       if (limitsCreations) await untilAllowed();
+      begins();
       return provisioningOn(host.name).provisionSandbox({ epoch, run, task, agent, sandbox, lifetimeMs });
     }),
   );

@@ -8,7 +8,6 @@ import type { Task } from '../contracts/task.ts';
 import type { Verdict } from '../contracts/verdict.ts';
 import type { EpochHost } from './epoch-host.ts';
 import { isSandboxLost, StageFailure } from './failure.ts';
-import type { CostMeter } from './meter.ts';
 
 /** The result of tests in the agent's own sandbox. A failure is kept, because the agent's work is there all the same. */
 export type GradedInPlace = { readonly verdict: Verdict } | { readonly failure: StageFailure };
@@ -27,21 +26,17 @@ export interface WorkInPlace {
 }
 
 /** Runs the tests in the agent's sandbox. Throws if that is lost, since the rollout then begins again. */
-export async function gradeInPlace(
-  host: EpochHost,
-  work: WorkInPlace,
-  meter: Pick<CostMeter, 'evaluation'>,
-): Promise<GradedInPlace> {
+export async function gradeInPlace(host: EpochHost, work: WorkInPlace): Promise<GradedInPlace> {
   const { input, timeoutMs, ...of } = work;
   const request = { ...of, timeoutMs, run: input.member?.run ?? '', sandbox: input.sandbox };
   try {
-    const { seconds, ...verdict } = await host.stage('evaluate', () =>
+    // The time counts as that of the agent's sandbox.
+    const { seconds: _, ...verdict } = await host.stage('evaluate', () =>
       evaluationOn(host.name, timeoutMs).evaluateInPlace({
         ...request,
         ...(host.adoptedAs !== undefined && { adoptedAs: host.adoptedAs }),
       }),
     );
-    meter.evaluation(seconds);
     return { verdict };
   } catch (error) {
     if (!(error instanceof StageFailure) || isSandboxLost(error)) throw error;
