@@ -12,6 +12,8 @@ const namesFile = `${keeperDirectory}/names`;
 /** The variables by which a shell or a loader runs other files, and which a script may not even start with. */
 const hooks = ['LD_PRELOAD', 'LD_LIBRARY_PATH', 'LD_AUDIT', 'BASH_ENV', 'ENV'];
 const givenNames = 'TEMPER_GIVEN';
+/** The file with the template's values of these variables, and of those that envd itself sets, as commands that export them. */
+const hooksFile = `${keeperDirectory}/hooks`;
 
 /**
  * The beginning of every script of temper's own: without what envd gives every command, and with programs that no agent can replace. In
@@ -33,6 +35,26 @@ export const variablesOf = (env: Readonly<Record<string, string>>): Readonly<Rec
   ...env,
   [givenNames]: Object.keys(env).join(' '),
 });
+
+/**
+ * Keeps the template's values of the variables that `begin` takes away, for the commands that enter the image's environment. It is the
+ * only script that starts with them, so run it before any agent could change what they name. envd calls the user root.
+ */
+export const keepHooks = `
+umask 022
+mkdir -p ${keeperDirectory} || exit
+[ "\${USER-}" != root ] || unset USER
+[ "\${LOGNAME-}" != root ] || unset LOGNAME
+for temper_name in $(env | sed -n 's/^\\([A-Za-z_][A-Za-z0-9_]*\\)=.*/\\1/p'); do
+  case " USER LOGNAME ${hooks.join(' ')} " in *" $temper_name "*) ;; *) unset "$temper_name" ;; esac
+done
+export -p >${hooksFile}
+`;
+
+/** Keeps the image's environment and where temper's own programs are, once `keepHooks` has run. */
+export const keepEnvironment = `( set +e; unset HOME USER LOGNAME ${hooks.join(' ')}
+[ ! -r ${hooksFile} ] || . ${hooksFile}
+${keepOwnPrograms})`;
 
 /** Exit code of a template without a program; its name is on stdout. */
 export const lacksProgram = 81;
@@ -66,8 +88,7 @@ done
 tar -x -p -f - -C /
 places="$workdir /home/agent /logs/agent"
 env | sed -n 's/^\\([A-Za-z_][A-Za-z0-9_]*\\)=.*/\\1/p' | grep -vx PATH | tr '\\n' ' ' >${namesFile}
-( set +e; unset HOME USER LOGNAME ${hooks.join(' ')}
-${keepOwnPrograms})
+${keepEnvironment}
 echo "$used" >${keeperDirectory}/used
 : >${keeperDirectory}/ready
 `;

@@ -2,6 +2,7 @@ import { pack } from 'tar-stream';
 import { SandboxFailure } from '../failure.ts';
 import { addTree, collect } from '../files.ts';
 import type { SandboxMount, SandboxSpec } from '../sandbox.ts';
+import type { ScriptResult } from '../shell/shell.ts';
 import { idOf } from './accounts.ts';
 import * as scripts from './scripts.ts';
 import type { E2bShell } from './shell.ts';
@@ -12,15 +13,24 @@ export async function setUp(shell: E2bShell, spec: SandboxSpec, signal: AbortSig
   const links = spec.mounts.flatMap((mount) => [programOf(spec, mount), mount.target]);
   const args = [...ids, spec.workdir, String(await shell.diskUsed()), ...links];
   const stdin = await packFiles(spec);
-  const { exitCode, stdout, stderr } = await shell.run({ role: 'root', text: scripts.setUp, args, stdin }, signal);
+  if (!(await isSetUp(shell))) {
+    const kept = await shell.run({ role: 'root', text: scripts.keepHooks, args: [], asTemplate: true }, signal);
+    if (kept.exitCode !== 0) throw unusable(spec.name, kept);
+  }
+  const done = await shell.run({ role: 'root', text: scripts.setUp, args, stdin }, signal);
+  const { exitCode, stdout } = done;
   if (exitCode === 0) return;
   if (exitCode === scripts.lacksProgram) {
     const text = `sandbox ${spec.name}: the template of ${spec.image} lacks ${scripts.programsDirectory}/${String(stdout).trim()}; build it again with the programs of this version of temper`;
     throw new SandboxFailure('UnsupportedTask', text);
   }
-  const text = `could not set up sandbox ${spec.name}; its template needs sh, tar, grep and coreutils`;
+  throw unusable(spec.name, done);
+}
+
+function unusable(name: string, { exitCode, stderr }: ScriptResult): SandboxFailure {
+  const text = `could not set up sandbox ${name}; its template needs sh, tar, grep and coreutils`;
   const evidence = `exit code ${exitCode}: ${String(stderr).trim().slice(0, 500)}`;
-  throw new SandboxFailure('UnsupportedTask', text, { evidence });
+  return new SandboxFailure('UnsupportedTask', text, { evidence });
 }
 
 /** Whether a sandbox has been set up. */

@@ -29,7 +29,11 @@ export interface E2bShellOptions {
 }
 
 /** A script that may run as root, too. */
-export type RootScript = Omit<Script, 'role'> & { readonly role: E2bRole };
+export type RootScript = Omit<Script, 'role'> & {
+  readonly role: E2bRole;
+  /** Set for a script that starts with all variables of the template. */
+  readonly asTemplate?: true;
+};
 
 export interface E2bShell extends Shell {
   run(script: RootScript, signal: AbortSignal): Promise<ScriptResult>;
@@ -131,10 +135,16 @@ class EnvdShell implements E2bShell {
     }, signal);
   }
 
-  async #start({ role, text, args, env = {} }: RootScript, input: boolean, signal: AbortSignal): Promise<EnvdProcess> {
+  async #start(
+    { role, text, args, env = {}, asTemplate }: RootScript,
+    input: boolean,
+    signal: AbortSignal,
+  ): Promise<EnvdProcess> {
     await this.#options.lease.keep();
-    const argv = ['/bin/sh', '-c', `${scripts.begin}${text}`, 'temper', ...args];
-    return this.#options.envd.start({ user: userOf[role], argv, env: scripts.variablesOf(env), input }, signal);
+    const begin = asTemplate === true ? '' : scripts.begin;
+    const variables = asTemplate === true ? env : scripts.variablesOf(env);
+    const argv = ['/bin/sh', '-c', `${begin}${text}`, 'temper', ...args];
+    return this.#options.envd.start({ user: userOf[role], argv, env: variables, input }, signal);
   }
 
   /** Explains a failed call: as the loss of the sandbox if its server has it no more, otherwise as the failure of this call. */
