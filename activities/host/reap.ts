@@ -5,6 +5,7 @@ import { isOfEarlierLife, isOfHost } from '../../infra/hosts/token.ts';
 import { createSightings, type Liveness, type ReapDecision, reap, type Sightings } from '../../infra/sandbox/reap.ts';
 import type { SandboxInfo, SandboxKind, SandboxLabels, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
 import { newestChain } from '../../infra/temporal/chain.ts';
+import { isClosedStatus } from '../../workflows/algorithms/rollout-end.ts';
 import { isRemote } from '../../workflows/contracts/sandbox-kinds.ts';
 import { atBoundary } from '../boundary.ts';
 import type { ReaperActivities } from '../interfaces/host.ts';
@@ -133,7 +134,7 @@ const livenessAt =
       const ids = rollouts.slice(first, first + askedAtOnce).map((rollout) => `"${rollout}"`);
       const query = `WorkflowType="rollout" AND RunId IN (${ids.join(', ')})`;
       for await (const { workflowId, runId, status } of client.workflow.list({ query })) {
-        const running = status.name === 'RUNNING' || (await continuesAfterReset(client, workflowId, runId));
+        const running = !isClosedStatus(status.name) || (await continuesAfterReset(client, workflowId, runId));
         found.set(runId, running ? 'live' : 'over');
       }
     }

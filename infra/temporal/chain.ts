@@ -1,4 +1,5 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import { isClosedStatus } from '../../workflows/algorithms/rollout-end.ts';
 
 /** The successive executions of one workflow under its id. Continue-as-new and a reset start another one of the same chain. */
 export interface Chain {
@@ -11,7 +12,7 @@ export interface Chain {
 export async function newestChain(client: Pick<Client, 'workflow'>, workflowId: string): Promise<Chain | null> {
   try {
     const { raw, runId, status } = await client.workflow.getHandle(workflowId).describe();
-    return { key: raw.workflowExecutionInfo?.firstRunId || runId, running: status.name === 'RUNNING' };
+    return { key: raw.workflowExecutionInfo?.firstRunId || runId, running: !isClosedStatus(status.name) };
   } catch (error) {
     if (error instanceof WorkflowNotFoundError) return null;
     throw error;

@@ -8,6 +8,7 @@ import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { reconcile, recordGroup, recordRollout } from '../../activities/control/groups.ts';
 import { readFinished } from '../../activities/control/regrades/read-finished.ts';
 import { recordKey } from '../../infra/store/rollout-records.ts';
+import { newestChain } from '../../infra/temporal/chain.ts';
 import { settleRollout } from '../../infra/temporal/settle-rollout.ts';
 import { resultWithout } from '../../workflows/algorithms/rollout-end.ts';
 import { groupId, rolloutId } from '../../workflows/contracts/ids.ts';
@@ -189,6 +190,7 @@ it('writes no record of a rollout that is paused in Temporal, or whose status is
       const describe = async () => ({ status: { name }, runId: 'a-key', raw: {} });
       const client = { workflow: { getHandle: () => ({ describe }) } } as unknown as Client;
       assert.equal(await settleRollout({ client, rollouts }, { workflowId, task: '' }), null);
+      assert.equal((await newestChain(client, workflowId))?.running, true);
       const deps = { client, records: createRecords(home), rollouts };
       const asked = { run: 'run', runKey, rolloutsPerGroup: 1, groups: [{ index: 0, admittedVersion: 3 }] };
       assert.deepEqual(await reconcile(deps, asked), [{ index: 0, state: 'running' }]);
