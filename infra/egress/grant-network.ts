@@ -41,7 +41,8 @@ export function networkLacks({ steps = [], ...whole }: Networks, cap: NetworkMod
 export function lackText({ who, step, mode, cap, neededFor }: NetworkLack): string {
   const of = step === null ? '' : `, step ${step}`;
   const why = neededFor === null ? '' : ` (${neededFor})`;
-  return `${of}: expected the network ${cap} or less for its ${who}, which TEMPER_NETWORK allows, got ${mode}${why}`;
+  const needs = who === 'agent' ? 'its agent needs' : 'its tests need';
+  return `${of}: ${needs} TEMPER_NETWORK=${mode}${why}, and this stack has TEMPER_NETWORK=${cap}`;
 }
 
 /** Says what a user may do about tasks with these lacks, one each. */

@@ -31,7 +31,7 @@ for (const [field, who] of [
       } catch (error) {
         assert.ok(error instanceof TemperFailure);
         assert.equal(error.type, 'UnsupportedTask');
-        const text = `task fetch: .* for its ${who}, which TEMPER_NETWORK allows, got ${mode}; set TEMPER_NETWORK=`;
+        const text = `task fetch: its ${who} needs? TEMPER_NETWORK=${mode}, and this stack has TEMPER_NETWORK=${cap}; set TEMPER_NETWORK=`;
         assert.match(error.message, new RegExp(text));
         return false;
       }
@@ -57,8 +57,8 @@ it('a task whose tests download needs the network that they have by default, and
     assert.throws(() => grantNetwork(task, cap), {
       type: 'UnsupportedTask',
       message:
-        `task fetch: expected the network ${cap} or less for its tests, which TEMPER_NETWORK allows, got public ` +
-        `(${neededFor}); set TEMPER_NETWORK=public for the control worker and the hosts, run its tests without a ` +
+        `task fetch: its tests need TEMPER_NETWORK=public (${neededFor}), and this stack has TEMPER_NETWORK=${cap}; ` +
+        'set TEMPER_NETWORK=public for the control worker and the hosts, run its tests without a ' +
         'network all the same (--offline-tests, settings.offlineTests), or leave the task out (--leave-out, leaveOut)',
     });
   }
@@ -68,7 +68,7 @@ it('a task whose set-up downloads is refused with the remark that no setting giv
   const neededFor = `${setUpNeeds}npm ci`;
   const task: Task = { ...offline, testNetwork: { ...policyOf('public'), neededFor } };
   const message =
-    /\(set-up, which never has a network: npm ci\); put what the set-up downloads into the image, run its/;
+    /\(set-up, which never has a network: npm ci\), and this stack has TEMPER_NETWORK=none; put what the set-up downloads into the image, run its/;
   assert.throws(() => grantNetwork(task, 'none'), { type: 'UnsupportedTask', message });
 });
 
@@ -79,6 +79,7 @@ it('the networks of steps are granted like those of the whole task', () => {
   ];
   const task: Task = { ...offline, network: policyOf('allowlist'), steps };
   assert.deepEqual(grantNetwork(task, 'public'), task);
-  const message = /task fetch, step look: expected the network allowlist or less for its agent, .* got public/;
+  const message =
+    /task fetch, step look: its agent needs TEMPER_NETWORK=public, and this stack has TEMPER_NETWORK=allowlist/;
   assert.throws(() => grantNetwork(task, 'allowlist'), { type: 'UnsupportedTask', message });
 });

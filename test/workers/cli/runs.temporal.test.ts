@@ -97,7 +97,7 @@ describe('the commands on a run', () => {
       );
       assert.match(
         stderr,
-        /\(tests\/test\.sh:2: pip install pytest\); set TEMPER_NETWORK=public .*, or leave the task out/,
+        /\(tests\/test\.sh:2: pip install pytest\), and this stack has TEMPER_NETWORK=none; set TEMPER_NETWORK=public .*, or leave the task out/,
       );
     }
     assert.equal(await count(''), before);
@@ -106,7 +106,7 @@ describe('the commands on a run', () => {
     assert.match(rest.stdout, /^1 rollout: scored 1/m);
     assert.match(
       rest.stdout,
-      /^left out, because they lack a network: 1 task\n {2}downloads: expected the network none/m,
+      /^left out, because they lack a network: 1 task\n {2}downloads: its tests need TEMPER_NETWORK=/m,
     );
     const all = await offline.run('rollout', '--agent', 'oracle', '--tasks', root, '--offline-tests');
     assert.match(all.stdout, /^2 rollouts: scored 2/m, all.stderr);
