@@ -83,8 +83,8 @@ async function modelToWarm(context: PreparationContext, input: PrepareTrainer, l
 }
 
 /**
- * Loads a checkpoint into a new model. Returns false if that is to be repeated with another model. If it does not load, the journal
- * has forgotten it by then. `lostBefore`: whether a model was reported as lost when this checkpoint was loaded into it.
+ * Loads a checkpoint into a new model. Returns false if the caller has to try again with another model. If the checkpoint itself
+ * does not load, the journal has forgotten it by then. `lostBefore` says that an earlier model was reported as lost at it.
  */
 async function loads(
   { trainer, journal, signal }: PreparationContext,

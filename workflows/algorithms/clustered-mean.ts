@@ -19,12 +19,11 @@ export function clusteredMean(clusters: readonly (readonly number[])[]): Estimat
  * and Pearson for a share m of n observations, where n is the effective number of independent observations that the values
  * are worth (Korn & Graubard 1998, Survey Methodology 24(2); Clopper & Pearson 1934, Biometrika 26). n need not be whole.
  *
- * If all values are 0 or 1, n is C, and the interval covers in at least 95 % of all cases. Of all values with this mean these vary most.
- * Others are worth more by what they vary less: n = C m (1 − m) / σ², with σ² the mean squared deviation. That is the number
- * of attempts divided by their design effect (Kish 1965, Survey Sampling). A few values say little of their variance, and
- * equal ones nothing. So σ² and m are estimated with two values of 0 and two of 1 more (the number is that of Agresti & Coull
- * 1998, The American Statistician 52). That keeps n finite and makes one rule of it: where a value falls, no bound rises by
- * more than 2e-5.
+ * If all values are 0 or 1, n is C, and the interval covers in at least 95 % of all cases. Values between 0 and 1 vary less, so each
+ * is worth more than one observation: n = C m (1 − m) / σ², with σ² the mean squared deviation. That is the number of
+ * attempts divided by their design effect (Kish 1965, Survey Sampling). A few values say little about their variance, and
+ * equal values nothing. So σ² and m are estimated with two further values of 0 and two of 1 (the numbers of Agresti & Coull
+ * 1998, The American Statistician 52). They keep n finite, and when a value falls, no bound rises by more than 2e-5.
  */
 export function meanWithInterval(values: readonly number[]): Omit<Estimate, 'tasks'> {
   const mean = meanOf(values);

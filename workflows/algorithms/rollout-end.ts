@@ -41,7 +41,7 @@ const closedStatuses: readonly string[] = [
   'CONTINUED_AS_NEW',
 ];
 
-/** Whether the server's status of a workflow is final. One that is paused in Temporal continues, and so may one of an unknown status. */
+/** Whether a workflow of this status has ended. One that is paused in Temporal may continue, and so may one of an unknown status. */
 export const isClosedStatus = (status: string): boolean => closedStatuses.includes(status);
 
 /** Maps the server's status of a workflow that neither runs nor has completed; a time-out is a failure. */

@@ -4,7 +4,7 @@
  */
 export const staleness = (step: number, minVersion: number): number => step - 1 - minVersion;
 
-/** A group that is not trained yet, with the smallest policy version that has or may have sampled for it. */
+/** A group that is not trained yet, with its oldest policy version: that of its oldest token or, in flight, of its admission. */
 export type AgedGroup = readonly [index: number, version: number];
 
 /** Orders groups as they must be trained so that none becomes too stale: by version, then by number. */
@@ -12,9 +12,9 @@ export const byAge = ([a, versionOfA]: AgedGroup, [b, versionOfB]: AgedGroup): n
   versionOfA - versionOfB || a - b;
 
 /**
- * The groups in flight that a step has to wait for; none if it may be made of the oldest groups that are ready. It may if all
- * groups that it leaves can still be trained, the oldest first, without exceeding maxStaleness. While the admission bound
- * and this rule hold, they can whenever the oldest groups are the ready ones, so that a step waits for groups in flight alone.
+ * Returns the groups in flight that a step has to wait for. It need not wait if every group that it leaves can still be trained
+ * within maxStaleness by a later step, the oldest first. If all of the oldest groups are ready, the step never waits, because the
+ * admission bound then leaves time for the others.
  */
 export function waitedFor(options: {
   readonly step: number;

@@ -1,6 +1,6 @@
 import type { Journal } from './journal.ts';
 
-/** One running turn, as far as it may wait for an engine. */
+/** The waits of one running turn. */
 export interface TurnWait {
   /** Notes whether the turn waits for an engine; called with false whenever the engine has sent tokens for it. */
   hold(isHeld: boolean): void;

@@ -210,7 +210,7 @@ function generationOf(
 /** Derives the seed of a part. One that starts at a different token must not draw the same random numbers again. */
 const seedOfPart = (seed: number, at: number): number => (at === 0 ? seed : deriveSeed(String(seed), String(at)));
 
-/** The versions of a part that was cut: that which was served at its start, since the engine can have had only newer ones later. */
+/** The versions of a part that was cut: the one that was served at its start. The engine can only have changed to a newer one. */
 const servedBy = (version: number | null, tokens: number): readonly VersionSpan[] =>
   version === null || tokens === 0 ? [] : [{ version, start: 0, end: tokens }];
 
