@@ -45,7 +45,7 @@ export async function recordRollout(
 ): ReturnType<ControlActivities['recordRollout']> {
   try {
     const { result } = await rollouts.write(record);
-    // The order of keys is not that of the record as it was written.
+    // A record that was read has its keys in another order than one that is written.
     return { adopted: isDeepStrictEqual(result, record.result) ? null : result };
   } catch (error) {
     if (!isUnreadable(error)) throw error;

@@ -27,7 +27,7 @@ export interface InTime {
   readonly waitedMs: number | null;
 }
 
-/** The shortest time between two questions how long an agent has waited. It may run over its time by as much. */
+/** The shortest pause between two questions to the gateway. An agent may run over its time by as much. */
 const leastMs = 1_000;
 
 /** Returns the rest of an agent's time: the clock stands still while the agent waits, up to the ceiling. */

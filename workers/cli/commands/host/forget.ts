@@ -48,7 +48,7 @@ export async function forgetHost(name: string, options: ForgetOptions): Promise<
   }
 }
 
-/** Ends the looks at a host. It creates the schedule again if it ever comes back. */
+/** Deletes the schedule of a host's reaper. The host creates it again if it ever comes back. */
 async function endReaper(client: Client, host: string): Promise<void> {
   try {
     await client.schedule.getHandle(reaperId(host)).delete();
