@@ -4,6 +4,7 @@ import type { Config, WorkerKind } from '../infra/settings/config.ts';
 import { isLoopback } from '../infra/settings/listen.ts';
 import { serveGuardedMetrics } from '../infra/temporal/guarded-metrics.ts';
 import { freePort } from '../infra/temporal/ports.ts';
+import { histograms } from '../workflows/contracts/metrics.ts';
 import { watchListenTls } from './watch-listen-tls.ts';
 
 /** The metrics of a worker process. */
@@ -46,4 +47,10 @@ export async function openMetrics(config: Config, part: WorkerKind, log: Logger)
   };
 }
 
-const exporterAt = (bindAddress: string): TelemetryOptions => ({ metrics: { prometheus: { bindAddress } } });
+const exporterAt = (bindAddress: string): TelemetryOptions => ({
+  metrics: { prometheus: { bindAddress, histogramBucketOverrides } },
+});
+
+const histogramBucketOverrides = Object.fromEntries(
+  Object.entries(histograms).map(([name, { buckets }]) => [`temper_${name}`, [...buckets]]),
+);

@@ -15,6 +15,7 @@ import { groupDoneSignal, runStatusQuery, type SkippedStep, skipStepUpdate } fro
 import { type RunInput, type RunRequest, type RunStatus, runInput } from './contracts/run.ts';
 import type { RunState } from './contracts/run-state.ts';
 import { withinBudget } from './run/budget.ts';
+import { countGroup } from './run/count-group.ts';
 import { cancelGroups, reconcile, startGroup } from './run/groups.ts';
 import { prepare } from './run/prepare.ts';
 import type { RunTally } from './run/run-tally.ts';
@@ -49,7 +50,7 @@ export async function trainingRun(request: RunRequest, carried?: RunState): Prom
   const input = parseInput('trainingRun', runInput, request);
   // Despite its documentation, this is the start of the execution and not of the chain.
   const startedAt = workflowInfo().startTime.getTime();
-  const tally = createRunTally(input, carried ?? null, startedAt);
+  const tally = createRunTally(input, carried ?? null, startedAt, (settled) => countGroup(input, settled));
   const view = createRunView(input, tally);
   const stepper = createStepper(input, tally);
   const run: Run = { input, tally, stepper, view, lookAfterMs: reconcileAfterMs };

@@ -1,6 +1,6 @@
 import { settings } from '../../infra/settings/environment.ts';
 import { failureKinds } from '../../workflows/contracts/failures.ts';
-import { counters, gauges } from '../../workflows/contracts/metrics.ts';
+import { counters, gauges, histograms } from '../../workflows/contracts/metrics.ts';
 import { searchAttributeDescriptions, searchAttributes } from '../../workflows/contracts/search-attributes.ts';
 import { code, entry, join, paragraph, table } from './markdown.ts';
 
@@ -66,20 +66,28 @@ function retryOf(type: string, retryable: boolean): string {
   return freshSandbox.includes(type) ? 'in a fresh sandbox' : 'not retried';
 }
 
-/** Returns the page of the Prometheus counters and the search attributes. */
+/** Returns the page of the Prometheus metrics and the search attributes. */
 export function metricsPage(): string {
   return join(
     '# Metrics and search attributes',
     '## Prometheus',
     paragraph(
-      "With `TEMPER_METRICS_PORT=9464` the control worker serves its metrics at `http://127.0.0.1:9464/metrics`, the host worker at 9465 and the trainer worker at 9466. [`TEMPER_METRICS_LISTEN`](../guides/operate.md#metrics) serves them to a network, by TLS and with a token. All have the metrics of Temporal's SDK (`temporal_…`). The control worker adds the counters below when a rollout ends, with the labels `agent` and `purpose`.",
+      "With `TEMPER_METRICS_PORT=9464` the control worker serves its metrics at `http://127.0.0.1:9464/metrics`, the host worker at 9465 and the trainer worker at 9466. [`TEMPER_METRICS_LISTEN`](../guides/operate.md#metrics) serves them to a network, by TLS and with a token. All have the metrics of Temporal's SDK (`temporal_…`). The control worker adds the counters below: `temper_groups_total` when a group of a run has its fate, the others when a rollout ends.",
     ),
     table(
       ['Counter', 'Counts'],
       Object.entries(counters).map(([name, text]) => [code(`temper_${name}_total`), text]),
     ),
     paragraph(
-      '`temper_rollouts_total` also has the labels `outcome` and `failure` (its type, or `none`), `temper_realigned_replies_total` the label `difference`. A counter that was never above zero is absent. Counters start at zero with the process, and a replayed workflow counts nothing again: for exact sums use `temper status` and the results.',
+      '`temper_groups_total` has the labels `agent`, `fate` and `quarter`: the quarter of its duration among the last groups of its run, from 1 for the fastest to 4, or `none` while less than eight have ended. The others have the labels `agent` and `purpose`, `temper_rollouts_total` also `outcome` and `failure` (its type, or `none`), `temper_realigned_replies_total` also `difference`. No label names a run or a task, so that their number is bounded. A counter that was never above zero is absent. Counters start at zero with the process, and a replayed workflow counts nothing again: for exact sums use `temper status` and the results.',
+    ),
+    paragraph('The control worker adds this histogram, with the labels `agent` and `fate`:'),
+    table(
+      ['Histogram', 'Records'],
+      Object.entries(histograms).map(([name, { text }]) => [code(`temper_${name}`), text]),
+    ),
+    paragraph(
+      'Its sum divided by its count is the mean reward over all scored rollouts, and with `fate="trained"` that over the trained ones; [queries](../design/staleness.md#how-to-see-it) show both.',
     ),
     paragraph('The host worker adds these gauges:'),
     table(

@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { groupDurations, secondsOf, slowQuarterWarning } from '../../workflows/algorithms/group-durations.ts';
-import type { EndedGroup } from '../../workflows/contracts/ended-group.ts';
+import {
+  groupDurations,
+  quarterAmong,
+  secondsOf,
+  slowQuarterWarning,
+} from '../../workflows/algorithms/group-durations.ts';
+import type { EndedGroup, SettledGroup } from '../../workflows/contracts/ended-group.ts';
 import { type Fate, fates } from '../../workflows/contracts/outcome.ts';
 import { runInput } from '../../workflows/contracts/run.ts';
 import type { RunState } from '../../workflows/contracts/run-state.ts';
@@ -40,6 +45,16 @@ describe('the groups of a run by duration', () => {
       }),
     );
     assert.deepEqual(groupDurations(groupsOf(times(7, 'trained'))).quarters, []);
+  });
+
+  it('are each in one quarter of all, and equal ones share the middle of their ranks', () => {
+    const all = Array.from({ length: 12 }, (_, at) => at);
+    assert.deepEqual(
+      all.map((seconds) => quarterAmong(seconds, all)),
+      [1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4],
+    );
+    assert.equal(quarterAmong(5, Array(9).fill(5)), 3);
+    assert.equal(quarterAmong(5, Array(7).fill(5)), null);
   });
 
   it('have the mean reward of all scored rollouts beside that of the groups in steps', () => {
@@ -109,6 +124,27 @@ describe('the last groups of a run', () => {
       ['zero-variance', 2],
       ['infra', 3],
     ]);
+  });
+
+  it('are counted once each, with the quarter of their duration, however many a step takes', () => {
+    const counted: SettledGroup[] = [];
+    const wide = runInput.parse({ groupsPerStep: 120, rolloutsPerGroup: 8, training: { zeroVariance: 'drop' } });
+    const tally = createRunTally(wide, null, 0, (group) => counted.push(group));
+    for (let group = 0; group < 120; group += 1)
+      end(tally, group, group < 30 ? { spread: 'all-1', meanReward: 1 } : {});
+    assert.equal(counted.length, 0);
+    tally.takeForStep();
+    tally.finishStep(stepResult(1, { trained: 90, 'zero-variance': 30 }));
+    assert.equal(counted.length, 120);
+    for (const quarter of [1, 2, 3, 4]) {
+      const own = counted.filter((group) => group.quarter === quarter);
+      const fate = quarter === 1 ? 'zero-variance' : 'trained';
+      assert.deepEqual([own.length, new Set(own.map((group) => group.fate))], [30, new Set([fate])]);
+    }
+    assert.equal(tally.recentGroups.settled.length, 96);
+    end(tally, 1);
+    tally.dropReady('cancelled');
+    assert.deepEqual(counted.at(-1), { fate: 'cancelled', seconds: 1, meanReward: 0.5, rewards: 8, quarter: 1 });
   });
 
   it('are 96 at most and are carried on in less than 8 KB', () => {

@@ -52,6 +52,7 @@ describe('work side by side on one stack with the embedded policy', () => {
       TEMPER_TEMPORAL_PORT: String(await freePort()),
       TEMPER_UI_PORT: String(await freePort()),
       TEMPER_POLICY_PORT: String(await freePort()),
+      TEMPER_METRICS_PORT: String(await freePort()),
     });
     stack = await startStack({ config, progress: () => {} }, AbortSignal.timeout(300_000));
     ({ client, close } = await connectClient(temporalTarget(config)));
@@ -85,6 +86,8 @@ describe('work side by side on one stack with the embedded policy', () => {
     assert.ok((await stepOfThird()) <= step + 1, 'only the step whose update had been made may have ended since');
     assert.equal((await third.describe()).status.name, 'RUNNING');
     await third.terminate();
+    const { groups, rollouts } = (await third.query('status')) as RunStatus;
+    await assertMetrics(2 + 2 + groups.trained, 4 + 4 + rollouts.scored);
 
     const served = await Promise.all(results.map(({ runKey }) => weightsOf(url, shortKey(runKey))));
     assert.deepEqual(
@@ -93,6 +96,22 @@ describe('work side by side on one stack with the embedded policy', () => {
     );
     assert.notEqual(served[0]?.checksum, served[1]?.checksum);
   });
+
+  /** Asserts the number of groups that Prometheus sees as trained, and that of their rewards. */
+  async function assertMetrics(trained: number, scored: number): Promise<void> {
+    const text = await (await fetch(`http://127.0.0.1:${config.metricsPorts?.control}/metrics`)).text();
+    const sum = (name: string, label: string): number =>
+      text
+        .split('\n')
+        .filter((line) => line.startsWith(`${name}{`) && line.includes('agent="mini"') && line.includes(label))
+        .reduce((total, line) => total + Number(line.slice(line.lastIndexOf(' '))), 0);
+    assert.equal(sum('temper_groups_total', 'fate="trained"'), trained, text);
+    const rewards = sum('temper_scored_reward_count', 'fate="trained"');
+    assert.ok(rewards >= 8 && rewards <= scored, `${rewards} of ${scored} scored rollouts`);
+    assert.equal(sum('temper_scored_reward_bucket', 'le="1"'), rewards, 'every reward is 1 at most');
+    assert.ok(sum('temper_scored_reward_sum', 'fate="trained"') <= rewards);
+    assert.doesNotMatch(text, /^temper_groups_total\{.*quarter="(?!none|[1-4]")/m);
+  }
 
   it('evaluates each of the two runs after its end', async () => {
     const sweep = async (workflowId: string, policy: string): Promise<SweepResult> =>

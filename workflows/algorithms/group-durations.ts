@@ -31,6 +31,14 @@ export function groupDurations(groups: readonly EndedGroup[]): GroupDurations {
   };
 }
 
+/** Returns the quarter in which a duration is among these, which include it: 1 for the fastest; null if they are too few. */
+export function quarterAmong(seconds: number, all: readonly number[]): number | null {
+  if (all.length < fewest) return null;
+  const shorter = all.filter((other) => other < seconds).length;
+  const equal = all.filter((other) => other === seconds).length;
+  return 1 + Math.floor((4 * (shorter + equal / 2)) / all.length);
+}
+
 function quarterOf(groups: readonly EndedGroup[]): DurationQuarter {
   return {
     groups: groups.length,

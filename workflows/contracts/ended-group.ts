@@ -11,6 +11,12 @@ export interface EndedGroup {
   readonly rewards: number;
 }
 
+/** A group that has just got its fate. */
+export interface SettledGroup extends EndedGroup {
+  /** The quarter of its duration among the groups that ended last, 1 for the fastest; null while these are less than eight. */
+  readonly quarter: number | null;
+}
+
 /** A quarter of the groups that have ended, by their durations. */
 export interface DurationQuarter {
   readonly groups: number;

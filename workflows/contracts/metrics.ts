@@ -1,5 +1,6 @@
-/** The Prometheus counters of ended rollouts, `temper_<name>_total`, each with what it counts. */
+/** The Prometheus counters of the control worker, `temper_<name>_total`, each with what it counts. */
 export const counters = {
+  groups: 'groups of training runs that have a fate',
   rollouts: 'rollouts that ended',
   adoptions: 'sandboxes that another host adopted from a lost one',
   turns: 'model calls',
@@ -18,6 +19,14 @@ export const counters = {
 } as const satisfies Record<string, string>;
 
 export type Counter = keyof typeof counters;
+
+/** The Prometheus histograms of the control worker, `temper_<name>`, each with what it records and its buckets. */
+export const histograms = {
+  scored_reward: {
+    text: 'the mean reward of a group that has a fate, once for each of its scored rollouts',
+    buckets: [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1],
+  },
+} as const satisfies Record<string, { readonly text: string; readonly buckets: readonly number[] }>;
 
 /** The Prometheus gauges of the host worker, `temper_<name>`, each with what it shows. */
 export const gauges = {

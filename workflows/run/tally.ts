@@ -3,6 +3,7 @@ import { fateOnArrival, summaryOfUnstarted } from '../algorithms/group-report.ts
 import { byAge, staleness, waitedFor } from '../algorithms/staleness.ts';
 import type { Budget } from '../contracts/budget.ts';
 import type { RunCost } from '../contracts/cost.ts';
+import type { SettledGroup } from '../contracts/ended-group.ts';
 import type { GroupSummary } from '../contracts/group.ts';
 import { type Fate, fates, type Outcome, outcomes, zeroCount } from '../contracts/outcome.ts';
 import type { RunInput, StepResult, TasksLeftOut } from '../contracts/run.ts';
@@ -17,9 +18,16 @@ import { createUpdateWatch, type UpdateWatch } from './update-watch.ts';
 
 const rewardsKept = 50;
 
-/** Creates the tally of an execution that started at `nowMs`, with the state that an earlier one carried on, or null. */
-export const createRunTally = (input: RunInput, state: RunState | null, nowMs: number): RunTally =>
-  new Tally(input, state, nowMs);
+/**
+ * Creates the tally of an execution that started at `nowMs`, with the state that an earlier one carried on, or null. `onSettled`
+ * receives each group when it has its fate.
+ */
+export const createRunTally = (
+  input: RunInput,
+  state: RunState | null,
+  nowMs: number,
+  onSettled: (group: SettledGroup) => void = () => {},
+): RunTally => new Tally(input, state, nowMs, onSettled);
 
 class Tally implements RunTally {
   readonly startedAt: number;
@@ -49,7 +57,7 @@ class Tally implements RunTally {
   #dropped: [number, Fate][];
   #plan: StepPlan | null;
 
-  constructor(input: RunInput, state: RunState | null, nowMs: number) {
+  constructor(input: RunInput, state: RunState | null, nowMs: number, onSettled: (group: SettledGroup) => void) {
     this.#input = input;
     this.#stopped = new Set(state?.stopped);
     this.#early = createEarlyGroups(state?.takenEarly ?? []);
@@ -69,7 +77,7 @@ class Tally implements RunTally {
     this.budget = state?.budget ?? input.budget ?? {};
     this.leftOut = state?.leftOut ?? null;
     this.recentRewards = [...(state?.recentRewards ?? [])];
-    this.recentGroups = createRecentGroups(input.training, state?.recentGroups ?? []);
+    this.recentGroups = createRecentGroups(input.training, state?.recentGroups ?? [], onSettled);
     this.watch = createOutcomeWatch({ infra: input.pauseAtInfraShare, 'invalid-task': 1 }, state?.recentOutcomes ?? []);
     this.staleWatch = createStaleWatch(input, state?.staleGroups);
     this.#plan = state?.plan ?? null;

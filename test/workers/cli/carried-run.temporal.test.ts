@@ -29,6 +29,7 @@ describe('the commands on a run that has continued as new', () => {
     const seconds = [...shown.stdout.matchAll(/^step .* (-?[\d.]+) s$/gm)].map(([, text]) => Number(text));
     assert.equal(seconds.length, 4, shown.stderr);
     assert.ok(Math.min(...seconds) >= 0, shown.stdout);
+    assert.match(shown.stdout, /^scripted:7 +[\d.]+ +1 +trained 1 +0\.50$/m);
     const { updates, groupFates } = JSON.parse((await temper.run('show', 'run', '--json')).stdout);
     const { groups, quarters } = groupFates.durations;
     assert.deepEqual([updates, groups, quarters.length, groupFates.tasks.length], [4, 8, 4, 8]);

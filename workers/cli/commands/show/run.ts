@@ -1,5 +1,5 @@
 import { type Costs, moneyOf } from '../../../../infra/report/cost-table.ts';
-import { groupFates } from '../../../../infra/report/group-fates.ts';
+import { groupFates, type TaskFates } from '../../../../infra/report/group-fates.ts';
 import { readPrices } from '../../../../infra/report/prices.ts';
 import { readRunRecords, settledFates } from '../../../../infra/report/run-records.ts';
 import { flagsText } from '../../../../workflows/algorithms/flags.ts';
@@ -15,8 +15,11 @@ import { endOf } from '../../follow/workflow-end.ts';
 import type { StackClient } from '../../stack/stack-client.ts';
 import { budgetText } from '../../text/budget.ts';
 import { costText } from '../../text/cost.ts';
-import { counted, print, printJson } from '../../text/output.ts';
+import { counted, print, printJson, table } from '../../text/output.ts';
 import { stepText } from '../train/progress-text.ts';
+
+/** The largest number of tasks in the text, to keep it short. */
+const shownTasks = 10;
 
 /** Shows a run: its progress, or how it ended, and all finished steps. */
 export async function showRun(stack: StackClient, found: FoundWorkflow, json: boolean): Promise<void> {
@@ -33,14 +36,14 @@ export async function showRun(stack: StackClient, found: FoundWorkflow, json: bo
   const { steps } = records;
   const costs = await costsOf(stack, found, status);
   const money = moneyOf(costs);
+  const byTask = groupFates(records.groups, settledFates(records));
   if (json) {
-    const byTask = groupFates(records.groups, settledFates(records));
     const workflowStatus = description.status.name;
     return printJson({ ...status, money, workflowStatus, end, stepRecords: steps, groupFates: byTask });
   }
   const ended = end?.kind !== 'failed' ? '' : `\n${end.kind}: ${end.message}`;
   print(
-    `${handle.workflowId} (${description.status.name.toLowerCase()})${ended}\n${statusText(status)}\n\n${costText(costs)}\n`,
+    `${handle.workflowId} (${description.status.name.toLowerCase()})${ended}\n${statusText(status)}\n\n${tasksText(byTask.tasks)}${costText(costs)}\n`,
   );
   let since = status.startedAt;
   for (const step of steps) {
@@ -72,6 +75,23 @@ function statusText(status: RunStatus): string {
     ...(status.inFlight.length === 0 ? [] : [`in flight: group ${status.inFlight.join(', ')}`]),
     ...(Object.keys(status.budget.limits).length === 0 ? [] : ['', budgetText(status.budget)]),
   ].join('\n');
+}
+
+/** Formats what became of the groups task by task, those of the tasks that take longest first. */
+function tasksText(tasks: readonly TaskFates[]): string {
+  if (tasks.length === 0) return '';
+  const rows = tasks
+    .slice(0, shownTasks)
+    .map(({ task, seconds, groups, fates, meanReward }) => [
+      task,
+      seconds.toFixed(1),
+      String(groups),
+      counts(fates),
+      meanReward?.toFixed(2) ?? '-',
+    ]);
+  const rest = tasks.length - rows.length;
+  const more = rest === 0 ? '' : `… and ${counted(rest, 'task')} that took less; --json prints all\n`;
+  return `${table(['task', 'mean seconds', 'groups', 'fates', 'mean reward'], rows)}\n${more}\n`;
 }
 
 function counts(record: Readonly<Record<string, number>>): string {
