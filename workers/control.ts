@@ -50,7 +50,7 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
     await requireFeatures(connection, namespace, { versions: config.deployment !== null });
     const shared = await openState(config);
     await takeNamespace({ ...shared, client }, { mayMove: followsServer(config.store) });
-    const { blobs: store, runs: records, rollouts } = shared;
+    const { blobs: store, runs: records, rollouts, starts } = shared;
     const rewards = await createRewards(config.rewards);
     const agents = createAgents({ cacheDir: config.cacheDir, own: await loadOwnAgents(config.agents) });
     const tasks = createTasks({
@@ -69,14 +69,14 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
     const activities: ControlActivities = {
       ...createRewardActivity(rewards),
       ...createTaskActivities({ tasks, store, quarantine, agent: agents.get, rewards, network, upstream }),
-      ...createRunCheck({ client, tasks, store, quarantine, network, agent: agents.get, rewards, pools }),
-      ...createGroupActivities({ client, records, rollouts }),
+      ...createRunCheck({ client, tasks, store, starts, quarantine, network, agent: agents.get, rewards, pools }),
+      ...createGroupActivities({ client, records, rollouts, starts }),
       ...createBatchActivities({ store, records }),
       ...createHostActivities({ client, hosts: shared.hosts, lostAfterMs: config.hostLostAfterMs }),
       ...createReapActivities(client),
       ...createUpkeep(config, client, { notes: shared.hostNotes, log }),
       ...createScheduleActivities(client),
-      ...createRegradeActivities({ client, tasks, quarantine, store, records, rollouts }),
+      ...createRegradeActivities({ client, tasks, quarantine, store, records, rollouts, starts }),
       ...createSweepActivities({
         client,
         tasks,
@@ -85,6 +85,7 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
         store,
         records,
         rollouts,
+        starts,
         agent: agents.get,
         serving: (policy) => askEngines(pools, policy, servedVersions),
         pinVersion: ({ policy, version }, signal) =>

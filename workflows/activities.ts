@@ -36,8 +36,8 @@ export const control = proxyActivities<ControlActivities>({ taskQueue: controlQu
 export const inWorkflowTask = proxyLocalActivities<
   Pick<ControlActivities, 'resolveTask' | 'recordRollout' | 'endedRollouts'>
 >(timeouts.inWorkflowTask);
-/** The record of a rollout, where the store was not ready for it within the workflow task. */
-export const recording = proxyActivities<Pick<ControlActivities, 'recordRollout'>>({
+/** The record of a rollout, where the store was not ready for it within the workflow task, and that of a run's end. */
+export const recording = proxyActivities<Pick<ControlActivities, 'recordRollout' | 'recordRunEnd'>>({
   taskQueue: controlQueue,
   ...timeouts.record,
 });

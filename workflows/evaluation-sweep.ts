@@ -43,7 +43,9 @@ export async function evaluationSweep(request: SweepRequest, carried?: SweepStat
   try {
     if (carried === undefined) {
       view.show();
-      tally.begin(await batches.planSweep({ input }));
+      const { workflowId, firstExecutionRunId: sweepKey } = workflowInfo();
+      const { startedAt } = tally;
+      tally.begin(await batches.planSweep({ sweep: workflowId, sweepKey, startedAt, input }));
     }
     view.phase = 'running';
     if (windowsNeeded(input, tally.plan) === 1) await makeAttempts(sweep.attempts);

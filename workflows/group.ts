@@ -172,8 +172,11 @@ async function report(
   { task, member, onFlag }: GroupInput,
   handles: readonly Handle[],
 ): Promise<GroupSummary | GroupReport> {
+  const { workflowId, firstExecutionRunId, startTime } = workflowInfo();
   const recorded = await control.recordGroup({
-    group: workflowInfo().workflowId,
+    group: workflowId,
+    groupKey: firstExecutionRunId,
+    startedAt: startTime.getTime(),
     task,
     rollouts: handles.map(({ firstExecutionRunId }) => firstExecutionRunId),
     ...(member && { member }),

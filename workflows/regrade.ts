@@ -51,8 +51,9 @@ export async function regrade(request: RegradeRequest, carried?: RegradeCarried)
   try {
     if (carried === undefined) {
       view.show();
-      const { firstExecutionRunId: regradeKey } = workflowInfo();
-      tally.begin((await batches.planRegrade({ regradeKey, input })).rollouts);
+      const { workflowId, firstExecutionRunId: regradeKey } = workflowInfo();
+      const { startedAt } = tally;
+      tally.begin((await batches.planRegrade({ regrade: workflowId, regradeKey, startedAt, input })).rollouts);
     }
     view.phase = 'running';
     await untilDone(all);

@@ -7,13 +7,16 @@ import {
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
+import { recording } from './activities.ts';
 import { reconcileAfterMs, reconcileMostMs } from './activity-options.ts';
 import { admissible } from './algorithms/staleness.ts';
+import { rootMessage } from './contracts/error-message.ts';
 import type { GroupSummary } from './contracts/group.ts';
 import { parseInput, requireShortId } from './contracts/input.ts';
 import { groupDoneSignal, runStatusQuery, type SkippedStep, skipStepUpdate } from './contracts/messages.ts';
 import { type RunInput, type RunRequest, type RunStatus, runInput } from './contracts/run.ts';
 import type { RunState } from './contracts/run-state.ts';
+import type { WorkflowEnd } from './contracts/workflow-end.ts';
 import { withinBudget } from './run/budget.ts';
 import { countGroup } from './run/count-group.ts';
 import { cancelGroups, reconcile, startGroup } from './run/groups.ts';
@@ -59,17 +62,27 @@ export async function trainingRun(request: RunRequest, carried?: RunState): Prom
     if (carried === undefined) await prepare(input, tally, view);
     await trainUntilDone(run);
   } catch (error) {
-    if (!CancellationScope.current().consideredCancelled) {
-      if (!(error instanceof ContinueAsNew)) view.failed(error);
-      throw error;
-    }
-    await CancellationScope.nonCancellable(() => cancelEverything(run));
+    if (error instanceof ContinueAsNew) throw error;
+    const isCancelled = CancellationScope.current().consideredCancelled;
+    if (isCancelled) await CancellationScope.nonCancellable(() => cancelEverything(run));
+    else view.failed(error);
+    await recordEnd(run, isCancelled ? cancelled : { kind: 'failed', message: rootMessage(error) });
     throw error;
   }
   tally.dropReady('cancelled');
   view.phase = 'done';
   view.show();
+  await recordEnd(run, null);
   return view.status();
+}
+
+const cancelled: WorkflowEnd = { kind: 'cancelled', message: 'cancelled' };
+
+/** Records how the run ends, so that it can be shown without the Temporal server. */
+async function recordEnd({ view }: Run, end: WorkflowEnd | null): Promise<void> {
+  const { firstExecutionRunId: runKey } = workflowInfo();
+  const status = view.status();
+  await CancellationScope.nonCancellable(() => recording.recordRunEnd({ runKey, status, end, endedAt: Date.now() }));
 }
 
 function handleMessages(run: Run): void {

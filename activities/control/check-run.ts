@@ -1,9 +1,9 @@
-import { Context } from '@temporalio/activity';
 import type { Client } from '@temporalio/client';
 import type { AgentSpec } from '../../infra/agents/agent.ts';
 import type { Agents } from '../../infra/agents/index.ts';
 import { type EnginePools, servesSeveral } from '../../infra/engine/pools.ts';
 import type { Rewards } from '../../infra/rewards.ts';
+import type { StartRecords } from '../../infra/store/start-records.ts';
 import type { Store } from '../../infra/store/store.ts';
 import { requireUnforgeable } from '../../infra/tasks/forgeable.ts';
 import { requireNetworks } from '../../infra/tasks/lacking-network.ts';
@@ -24,6 +24,7 @@ export interface RunCheckDependencies {
   readonly tasks: Tasks;
   readonly quarantine: Pick<Quarantine, 'byAddress'>;
   readonly store: Pick<Store, 'putJson'>;
+  readonly starts: Pick<StartRecords, 'write'>;
   /** The network that tasks may have at most. */
   readonly network: NetworkMode;
   readonly pools: EnginePools;
@@ -32,13 +33,14 @@ export interface RunCheckDependencies {
 
 /** Refuses a run that would fail later, before it starts anything. */
 export function createRunCheck(deps: RunCheckDependencies): Pick<ControlActivities, 'checkRun'> {
-  const { client, tasks, pools, agent, rewards } = deps;
+  const { client, tasks, pools, agent, rewards, starts } = deps;
   return {
-    checkRun: ({ input }) =>
+    checkRun: ({ run, runKey, startedAt, input }) =>
       atBoundary(async (signal) => {
+        await starts.write({ kind: 'trainingRun', id: run, key: runKey, startedAt, input });
         rewards.require(input.settings.rewardPolicy);
         checkAgent(agent(input.settings.agent, input.settings.agentOptions));
-        await checkPool({ client, pools }, callingRun(), input.pool);
+        await checkPool({ client, pools }, run, input.pool);
         // The first task must be readable. A single broken task among many ends only its own group.
         const first = await tasks.choose({ set: input.tasks, seed: input.seed, index: 0, leftOut: new Set() });
         if (first === null) {
@@ -75,12 +77,6 @@ function checkAgent({ name, usesModel }: AgentSpec): void {
       `settings.agent: expected an agent that calls the model, got ${name}; a run has nothing to train on from it`,
     );
   }
-}
-
-function callingRun(): string {
-  const { workflowExecution } = Context.current().info;
-  if (workflowExecution === undefined) throw new Error('expected to be called by a run, got no workflow');
-  return workflowExecution.workflowId;
 }
 
 /**

@@ -1,8 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import { log } from '@temporalio/activity';
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import { runEndName } from '../../infra/report/run-records.ts';
 import type { Records } from '../../infra/store/records.ts';
 import { isUnreadable, type RolloutRecords } from '../../infra/store/rollout-records.ts';
+import type { StartRecords } from '../../infra/store/start-records.ts';
 import { type RolloutToSettle, settleRollout } from '../../infra/temporal/settle-rollout.ts';
 import { summariseGroup } from '../../workflows/algorithms/group-report.ts';
 import { isClosedStatus, toRolloutReport } from '../../workflows/algorithms/rollout-end.ts';
@@ -22,12 +24,15 @@ export interface GroupDependencies {
   readonly client: Client;
   readonly records: Records;
   readonly rollouts: RolloutRecords;
+  readonly starts: Pick<StartRecords, 'write'>;
 }
+
+type RecordDependencies = Omit<GroupDependencies, 'starts'>;
 
 /** Creates the activities that record rollouts, groups and steps, and reconcile groups that did not report. */
 export function createGroupActivities(
   deps: GroupDependencies,
-): Pick<ControlActivities, 'recordRollout' | 'recordGroup' | 'reconcileGroups' | 'recordStep'> {
+): Pick<ControlActivities, 'recordRollout' | 'recordGroup' | 'reconcileGroups' | 'recordStep' | 'recordRunEnd'> {
   const { records, rollouts } = deps;
   return {
     recordRollout: (record) => atBoundary(() => recordRollout(rollouts, record)),
@@ -35,6 +40,7 @@ export function createGroupActivities(
     reconcileGroups: (input) => atBoundary(() => reconcile(deps, input)),
     recordStep: (input) =>
       atBoundary(() => records.write(input.runKey, `step-${input.result.step}`, { ...input, recordedAt: Date.now() })),
+    recordRunEnd: ({ runKey, ...end }) => atBoundary(() => records.write(runKey, runEndName, end)),
   };
 }
 
@@ -57,7 +63,7 @@ export async function recordRollout(
 /** Makes the report of a group whose rollouts have ended. Every writer makes it of the same records, and the first one counts. */
 export async function recordGroup(
   deps: GroupDependencies,
-  { group, task, member, rollouts, onFlag }: RecordGroup,
+  { group, groupKey, startedAt, task, member, rollouts, onFlag }: RecordGroup,
 ): Promise<RecordedGroup> {
   const ended = await settleAll(
     deps,
@@ -66,12 +72,14 @@ export async function recordGroup(
   if (ended === null) throw new Error(`${group}: expected rollouts that have ended, got one that runs`);
   const { runKey = null, index = 0, admittedVersion = 0 } = member ?? {};
   const report: GroupReport = { group, index, runKey, task, admittedVersion, rollouts: ended.map(reportOf) };
-  if (runKey === null) return { report };
-  return { summary: summariseGroup(await writeReport(deps, runKey, report), runKey, onFlag) };
+  const written = await writeReport(deps, runKey ?? groupKey, report);
+  if (runKey !== null) return { summary: summariseGroup(written, runKey, onFlag) };
+  await deps.starts.write({ kind: 'group', id: group, key: groupKey, startedAt, input: { task } });
+  return { report: written };
 }
 
 /** Returns the state of each of these groups, and records the reports of those that ended without one. */
-export function reconcile(deps: GroupDependencies, input: ReconcileGroups): Promise<readonly GroupState[]> {
+export function reconcile(deps: RecordDependencies, input: ReconcileGroups): Promise<readonly GroupState[]> {
   const { run, runKey, rolloutsPerGroup, onFlag } = input;
 
   async function stateOf(index: number, admittedVersion: number): Promise<GroupState> {
@@ -103,12 +111,15 @@ export function reconcile(deps: GroupDependencies, input: ReconcileGroups): Prom
 const nameOf = (index: number): string => `group-${index}`;
 const reportOf = ({ result }: RolloutRecord) => toRolloutReport(result);
 
-const writeReport = async ({ records }: GroupDependencies, runKey: string, report: GroupReport): Promise<GroupReport> =>
-  (await records.writeOnce(runKey, nameOf(report.index), report)) as GroupReport;
+const writeReport = async (
+  { records }: RecordDependencies,
+  runKey: string,
+  report: GroupReport,
+): Promise<GroupReport> => (await records.writeOnce(runKey, nameOf(report.index), report)) as GroupReport;
 
 /** Returns the records of these rollouts; null if one of them runs. */
 async function settleAll(
-  deps: GroupDependencies,
+  deps: RecordDependencies,
   asked: readonly RolloutToSettle[],
 ): Promise<readonly RolloutRecord[] | null> {
   const records = await Promise.all(asked.map((one) => settleRollout(deps, one)));

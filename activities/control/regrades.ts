@@ -2,6 +2,7 @@ import type { Client } from '@temporalio/client';
 import { readChunk, readChunks, writeChunk } from '../../infra/store/chunks.ts';
 import type { Records } from '../../infra/store/records.ts';
 import type { RolloutRecords } from '../../infra/store/rollout-records.ts';
+import type { StartRecords } from '../../infra/store/start-records.ts';
 import type { Store } from '../../infra/store/store.ts';
 import type { Quarantine } from '../../infra/tasks/quarantine.ts';
 import type { Tasks } from '../../infra/tasks/tasks.ts';
@@ -19,6 +20,7 @@ export interface RegradeDependencies {
   readonly store: Store;
   readonly records: Records;
   readonly rollouts: RolloutRecords;
+  readonly starts: Pick<StartRecords, 'write'>;
   readonly quarantine: Pick<Quarantine, 'add'>;
 }
 
@@ -56,8 +58,9 @@ export function createRegradeActivities(deps: RegradeDependencies): RegradeActiv
   }
 
   return {
-    planRegrade: ({ regradeKey, input }) =>
+    planRegrade: ({ regrade, regradeKey, startedAt, input }) =>
       atBoundary(async () => {
+        await deps.starts.write({ kind: 'regrade', id: regrade, key: regradeKey, startedAt, input });
         if (input.tasks !== undefined) await repairedTasks.plan(regradeKey, input.tasks);
         return { rollouts: await plan(regradeKey, listFinished(deps, input)) };
       }),

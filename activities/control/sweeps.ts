@@ -3,9 +3,11 @@ import { z } from 'zod';
 import type { Agent } from '../../infra/agents/agent.ts';
 import { lackText } from '../../infra/egress/grant-network.ts';
 import type { Serving, VersionPin } from '../../infra/gateway/control.ts';
+import { sweepOfRun } from '../../infra/report/run-records.ts';
 import { readChunks, writeChunk } from '../../infra/store/chunks.ts';
 import type { Records } from '../../infra/store/records.ts';
 import type { RolloutRecords } from '../../infra/store/rollout-records.ts';
+import type { StartRecords } from '../../infra/store/start-records.ts';
 import type { Store } from '../../infra/store/store.ts';
 import { lackingAmong, requireNetworks } from '../../infra/tasks/lacking-network.ts';
 import type { Quarantine } from '../../infra/tasks/quarantine.ts';
@@ -34,6 +36,7 @@ export interface SweepDependencies {
   readonly store: Store;
   readonly records: Records;
   readonly rollouts: Pick<RolloutRecords, 'find' | 'write'>;
+  readonly starts: Pick<StartRecords, 'write'>;
   agent(name: string, options?: AgentOptions): Pick<Agent, 'usesModel'>;
   /** Returns the versions of a policy that the engines serve, as the gateway knows them. */
   serving(policy: PolicyRef | null, signal: AbortSignal): Promise<Serving>;
@@ -67,8 +70,9 @@ export function createSweepActivities(deps: SweepDependencies): SweepActivities 
     return list;
   }
   return {
-    planSweep: ({ input }) =>
+    planSweep: ({ sweep, sweepKey, startedAt, input }) =>
       atBoundary(async (signal) => {
+        await deps.starts.write({ kind: 'evaluationSweep', id: sweep, key: sweepKey, startedAt, input });
         const evaluated = await chooseEvaluated(deps, input, signal);
         const { addresses: chosen, quarantined } = await chooseSweepTasks(deps, input);
         const { addresses, lacking } = await withNetworks(deps, input, chosen, signal);
@@ -109,6 +113,7 @@ export function createSweepActivities(deps: SweepDependencies): SweepActivities 
         });
         const blob = await store.putJson(report);
         await records.write(sweep.sweepKey, 'sweep', { report: blob });
+        if (policy !== undefined) await records.write(policy.runKey, sweepOfRun(sweep), { report: blob });
         return { ...report.result, report: blob };
       }),
   };

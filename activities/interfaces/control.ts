@@ -13,6 +13,7 @@ import type { RetentionResult } from '../../workflows/contracts/retention.ts';
 import type { AgentOptions, RolloutResult } from '../../workflows/contracts/rollout.ts';
 import type { RolloutRecord } from '../../workflows/contracts/rollout-record.ts';
 import type { RunInput, StepResult, TasksLeftOut, Training } from '../../workflows/contracts/run.ts';
+import type { RunEnd } from '../../workflows/contracts/start-record.ts';
 import type { SweepInput, SweepPlan, SweepResult, SweepRow } from '../../workflows/contracts/sweep.ts';
 import type { ResolvedTask } from '../../workflows/contracts/task.ts';
 import type { Verdict } from '../../workflows/contracts/verdict.ts';
@@ -56,10 +57,15 @@ export interface RolloutActivities {
 /** The activities that a run, its groups and its steps ask of the control worker. */
 export interface RunActivities {
   /**
-   * Refuses a run that can't work: an unknown agent, an unreadable task set, tasks whose agent could write its own reward, tasks
+   * Records the start of a run. Refuses one that can't work: an unknown agent, an unreadable task set, tasks whose agent could write its own reward, tasks
    * that lack a network. Returns those of these that the run leaves out; null if there are none.
    */
-  checkRun(input: { readonly input: RunInput }): Promise<TasksLeftOut | null>;
+  checkRun(input: {
+    readonly run: string;
+    readonly runKey: string;
+    readonly startedAt: number;
+    readonly input: RunInput;
+  }): Promise<TasksLeftOut | null>;
   /**
    * Returns the task address of a group: a function of set, seed, number, quarantine, and `leftOut`, the digest of a list of
    * tasks that are left out. `passedOver` holds quarantined tasks that were skipped for it.
@@ -79,6 +85,7 @@ export interface RunActivities {
     input: Normalise,
   ): Promise<{ readonly advantages: BlobRef; readonly metrics: Readonly<Record<string, number>> }>;
   recordStep(input: RecordStep): Promise<void>;
+  recordRunEnd(input: { readonly runKey: string } & RunEnd): Promise<void>;
   /** Triggers the schedules that follow this run's steps and are due after this one; returns their ids. */
   triggerSchedules(input: {
     readonly run: string;
@@ -88,8 +95,10 @@ export interface RunActivities {
 }
 
 export interface RecordGroup extends Pick<GroupInput, 'task' | 'member' | 'onFlag'> {
-  /** The workflow id of the group. */
+  /** The workflow id of the group, its key and its start. */
   readonly group: string;
+  readonly groupKey: string;
+  readonly startedAt: number;
   /** The keys of its rollouts, in order. */
   readonly rollouts: readonly string[];
 }
@@ -159,8 +168,16 @@ export interface RecordStep {
 
 /** The activities that a sweep asks of the control worker. */
 export interface SweepActivities {
-  /** Decides once what a sweep evaluates. Refuses one that can't work: an unknown agent, task set or policy version. */
-  planSweep(input: { readonly input: SweepInput }): Promise<SweepPlan>;
+  /**
+   * Records the start of a sweep and decides once what it evaluates. Refuses one that can't work: an unknown agent, task set or
+   * policy version.
+   */
+  planSweep(input: {
+    readonly sweep: string;
+    readonly sweepKey: string;
+    readonly startedAt: number;
+    readonly input: SweepInput;
+  }): Promise<SweepPlan>;
   /** Returns a page of the list of a sweep's tasks. */
   readAddresses(input: {
     readonly list: string;
@@ -206,8 +223,11 @@ export interface SummariseSweep {
 
 /** The activities that a regrade asks of the control worker. */
 export interface RegradeActivities {
-  /** Lists the rollouts to grade again, in pages of the regrade's records; returns their number. */
+  /** Records the start of a regrade and lists the rollouts to grade again, in pages of its records; returns their number. */
   planRegrade(input: {
+    /** The workflow id of the regrade. */
+    readonly regrade: string;
+    readonly startedAt: number;
     readonly regradeKey: string;
     readonly input: RegradeInput;
   }): Promise<{ readonly rollouts: number }>;

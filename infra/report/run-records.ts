@@ -1,7 +1,10 @@
 import { z } from 'zod';
 import type { GroupReport } from '../../workflows/contracts/group.ts';
+import { shortKey } from '../../workflows/contracts/ids.ts';
 import { type Fate, fates } from '../../workflows/contracts/outcome.ts';
 import type { StepResult } from '../../workflows/contracts/run.ts';
+import type { RunEnd } from '../../workflows/contracts/start-record.ts';
+import type { SweepReport } from '../../workflows/contracts/sweep.ts';
 import type { Records } from '../store/records.ts';
 
 /** The records of a run: its finished steps and the groups that ended. */
@@ -33,6 +36,40 @@ const stepRecord = z.looseObject({
   recordedAt: z.number(),
 });
 const groupReport = z.looseObject({ index, task: z.string(), rollouts: z.array(z.looseObject({})) });
+
+/** The name of the record of a run's end. */
+export const runEndName = 'run';
+const runEnd = z.looseObject({
+  status: z.looseObject({ run: z.string(), runKey: z.string(), step: index }),
+  end: z.looseObject({ kind: z.string(), message: z.string() }).nullable(),
+  endedAt: z.number(),
+});
+
+/** Reads how a run ended; null while it runs, and for one that was terminated. */
+export async function findRunEnd(records: Records, runKey: string): Promise<RunEnd | null> {
+  const value = await records.find(runKey, runEndName);
+  return value === null ? null : (runEnd.parse(value) as unknown as RunEnd);
+}
+
+/** Names the record, in those of a run, of the report of a sweep that evaluated its policy. Names sort by the sweeps' starts. */
+export const sweepOfRun = ({ sweepKey, startedAt }: Pick<SweepReport, 'sweepKey' | 'startedAt'>): string =>
+  `sweep-${startedAt}-${shortKey(sweepKey)}`;
+
+const recordedReport = z.looseObject({ report: z.looseObject({ digest: z.string() }) });
+
+/** Returns the digests of the reports of the newest sweeps that evaluated a run's policy. */
+export async function sweepReportsOf(records: Records, runKey: string, most: number): Promise<readonly string[]> {
+  const names = (await records.names(runKey)).filter((name) => name.startsWith('sweep-'));
+  const newest = names.toSorted().slice(-most);
+  const found = await Promise.all(newest.map((name) => records.read(runKey, name)));
+  return found.map((value) => recordedReport.parse(value).report.digest);
+}
+
+/** Finds the digest of the report of a sweep or regrade that has ended or was cancelled; null while there is none. */
+export async function findReportOf(records: Records, key: string, name: 'sweep' | 'regrade'): Promise<string | null> {
+  const found = recordedReport.safeParse(await records.find(key, name));
+  return found.success ? found.data.report.digest : null;
+}
 
 /** Reads all records of a run. */
 export async function readRunRecords(records: Records, runKey: string): Promise<RunRecords> {

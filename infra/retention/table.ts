@@ -8,7 +8,7 @@ import { demoHomes } from './categories/demo-homes.ts';
 import { journals } from './categories/journals.ts';
 import { logs } from './categories/logs.ts';
 import { outcomes, recordedOutcomes } from './categories/outcomes.ts';
-import { packs, quarantine, records, trainerJournals } from './categories/records.ts';
+import { packs, quarantine, records, starts, trainerJournals } from './categories/records.ts';
 import { rollouts } from './categories/rollouts.ts';
 import type { Category } from './category.ts';
 import { filesOf, openWorkflows, type Root, schedules } from './references/roots.ts';
@@ -43,6 +43,7 @@ export const categories: readonly Category[] = [
   quarantine,
   outcomes,
   records,
+  starts,
   rollouts,
   trainerJournals,
   database,

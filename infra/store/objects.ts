@@ -65,6 +65,7 @@ export const sharedFolders = [
   'store',
   'runs',
   'rollouts',
+  'starts',
   'verdicts',
   'quarantine',
   'packs',

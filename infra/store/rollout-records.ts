@@ -119,11 +119,13 @@ function requiredKey(workflowId: string, rollout: string | undefined): string {
 
 const hundreds = (what: string, number: number): string => `${what}-${Math.floor(number / perFolder)}`;
 
-/** The folder of a run, a sweep or a rollout by hand: its name as far as it is safe in a key, and a part of its digest. */
-function ownerFolder(owner: string): string {
-  const digest = sha256(owner);
-  const readable = owner.replaceAll(/[^a-zA-Z0-9_-]+/g, '-').slice(0, 60);
-  return `${rolloutFolder}/${digest.slice(0, 2)}/${readable}-${digest.slice(0, 16)}`;
+const ownerFolder = (owner: string): string => folderOfId(rolloutFolder, owner);
+
+/** Returns the folder of a workflow id below another one: the id as far as it is safe in a key, and a part of its digest. */
+export function folderOfId(below: string, id: string): string {
+  const digest = sha256(id);
+  const readable = id.replaceAll(/[^a-zA-Z0-9_-]+/g, '-').slice(0, 60);
+  return `${below}/${digest.slice(0, 2)}/${readable}-${digest.slice(0, 16)}`;
 }
 
 const encode = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));

@@ -6,6 +6,7 @@ import type { Objects } from './objects.ts';
 import { createRecords, type Records } from './records.ts';
 import { createRolloutRecords, type RolloutRecords } from './rollout-records.ts';
 import type { S3Place } from './s3/place.ts';
+import { createStartRecords, type StartRecords } from './start-records.ts';
 import { createStore, type Store } from './store.ts';
 
 /** The state that the processes of a stack share. What belongs to one host, such as the gateway's journals, is on its disk. */
@@ -16,6 +17,8 @@ export interface SharedState {
   readonly runs: Records;
   /** Records of rollouts that have ended. */
   readonly rollouts: RolloutRecords;
+  /** Records of the starts of runs, sweeps, regrades and groups by hand. */
+  readonly starts: StartRecords;
   readonly verdicts: Records;
   /** Records that belong to no run: quarantined tasks and packed task sets. */
   readonly common: Records;
@@ -48,6 +51,7 @@ export async function openSharedState(place: StorePlace): Promise<SharedState> {
     blobs: createStore(objects),
     runs: createRecords(objects, 'runs'),
     rollouts: createRolloutRecords(objects),
+    starts: createStartRecords(objects),
     verdicts: createRecords(objects, 'verdicts'),
     common: createRecords(objects),
     hosts: createHosts(objects),

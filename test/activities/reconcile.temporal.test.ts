@@ -14,7 +14,7 @@ import { resultWithout } from '../../workflows/algorithms/rollout-end.ts';
 import { groupId, rolloutId } from '../../workflows/contracts/ids.ts';
 import { outcomes, zeroCount } from '../../workflows/contracts/outcome.ts';
 import type { RolloutRecord } from '../../workflows/contracts/rollout-record.ts';
-import { createFileRollouts, createRecords } from '../helpers/store/file-store.ts';
+import { createFileRollouts, createFileStarts, createRecords } from '../helpers/store/file-store.ts';
 import { answerTask } from '../helpers/temporal/manual-worker.ts';
 import { startTestServer } from '../helpers/temporal/temporal.ts';
 
@@ -85,7 +85,8 @@ it('makes one report of a group, also if two write it at once, and takes outcome
     const group = groupId('run', runKey, 0);
     const keys = ['01a2065d-0000-70d0-904a-000000000000', '01a2065d-0000-70d0-904a-000000000001'];
     const rollouts = createFileRollouts(home);
-    const deps = { client: knowsNothing, records: createRecords(home), rollouts };
+    const starts = createFileStarts(home);
+    const deps = { client: knowsNothing, records: createRecords(home), rollouts, starts };
     const write = (outcome: 'scored' | 'stale', reward: number | null) => {
       const known = { rollout: keys[0] ?? '', workflowId: rolloutId(group, 0), task: 'task', agent: 'mini' };
       const result = { ...resultWithout(known, 'gone'), outcome, reward, failure: null };
@@ -96,15 +97,16 @@ it('makes one report of a group, also if two write it at once, and takes outcome
     assert.deepEqual([adopted.result.outcome, adopted.result.reward], ['scored', 1], 'the first record counts');
     const groups = [{ index: 0, admittedVersion: 3 }];
     const member = { run: 'run', runKey, group, index: 0, admittedVersion: 3 };
+    const groupOf = { group, groupKey: 'a-key', startedAt: 0, member, rollouts: keys };
     const [[reconciled], recorded] = await Promise.all([
       reconcile(deps, { run: 'run', runKey, rolloutsPerGroup: 2, groups }),
-      recordGroup(deps, { group, task: 'an address', member, rollouts: keys }),
+      recordGroup(deps, { ...groupOf, task: 'an address' }),
     ]);
     assert.ok(reconciled?.state === 'ended' && 'summary' in recorded);
     assert.deepEqual(reconciled.summary, recorded.summary);
     assert.deepEqual(recorded.summary.outcomes, { ...zeroCount(outcomes), scored: 1, cancelled: 1 });
     const report = await deps.records.read(runKey, 'group-0');
-    await recordGroup(deps, { group, task: 'another address', member, rollouts: keys });
+    await recordGroup(deps, { ...groupOf, task: 'another address' });
     assert.deepEqual(await deps.records.read(runKey, 'group-0'), report);
   } finally {
     await rm(home, { recursive: true, force: true });

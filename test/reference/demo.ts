@@ -65,7 +65,7 @@ try {
     throw error;
   });
   const problems = await checkRun(session, status, { checkpoints: stack.checkpoints, maxTokensPerTurn, learns });
-  const data = await gatherReport(session, run, null);
+  const data = await gatherReport({ ...session, server: session.client }, run, null);
   const wallSeconds = (performance.now() - startedAt) / 1000;
   await mkdir(out, { recursive: true });
   await writeFile(join(out, 'report.html'), renderReport({ ...data, wallSeconds }));

@@ -13,7 +13,8 @@ import type { RunView } from './view.ts';
  */
 export async function prepare(input: RunInput, tally: RunTally, view: RunView): Promise<void> {
   view.show();
-  tally.leftOut = await batches.checkRun({ input });
+  const { workflowId: run, firstExecutionRunId: runKey } = workflowInfo();
+  tally.leftOut = await batches.checkRun({ run, runKey, startedAt: tally.startedAt, input });
   for (;;) {
     const beganMs = Date.now();
     try {

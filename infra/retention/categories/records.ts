@@ -1,4 +1,5 @@
-import type { ListedObject } from '../../store/objects.ts';
+import type { ListedObject, Objects } from '../../store/objects.ts';
+import { keyOfStart, startFolder } from '../../store/start-records.ts';
 import type { Category, RetentionContext } from '../category.ts';
 import { byFolder, lastChangeOf, nameOf, objectEntry } from '../objects.ts';
 
@@ -16,6 +17,32 @@ export const records: Category = {
     }
   },
 };
+
+/** The records of starts, by which the records of a run, sweep, regrade or group are found from its workflow id. */
+export const starts: Category = {
+  name: 'records of starts',
+  keeps: 'those of runs, sweeps, regrades and groups that have records; `--older-than` removes the others',
+  folder: startFolder,
+  where: () => [],
+  async *entries(context) {
+    const { objects, cutoffMs } = context;
+    if (cutoffMs === null) return;
+    for await (const found of objects.list(startFolder)) {
+      const key = keyOfStart(found.key);
+      if ((await whyExpired(context, key, found.changedAtMs)) === null || (await hasObjects(objects, `runs/${key}`)))
+        continue;
+      yield objectEntry(context, [found], {
+        name: found.key.slice(startFolder.length + 1),
+        expired: 'its records are gone',
+      });
+    }
+  },
+};
+
+async function hasObjects(objects: Objects, folder: string): Promise<boolean> {
+  for await (const _ of objects.list(folder)) return true;
+  return false;
+}
 
 /** The trainer's journals: what each optimizer update was sent, and where its checkpoints are. A long run has past steps beside. */
 export const trainerJournals: Category = {

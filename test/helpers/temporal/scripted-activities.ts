@@ -42,7 +42,7 @@ import {
   provisionQueue,
   trainerQueue,
 } from '../../../workflows/contracts/queues.ts';
-import { createFileRollouts, createFileStore, createRecords } from '../store/file-store.ts';
+import { createFileRollouts, createFileStarts, createFileStore, createRecords } from '../store/file-store.ts';
 import './quiet-runtime.ts';
 import {
   evaluationSeconds,
@@ -93,6 +93,7 @@ export async function startScriptedWorkers(
   const store = createFileStore(`${home}/store`);
   const records = createRecords(`${home}/runs`);
   const rollouts = createFileRollouts(home);
+  const starts = createFileStarts(home);
   const updates: ScriptedWorkers['updates'][number][] = [];
   const published: number[] = [];
   const released: string[] = [];
@@ -101,11 +102,9 @@ export async function startScriptedWorkers(
   const task = taskOf(blob);
   const caller = (): string => Context.current().info.workflowExecution?.workflowId ?? '';
 
+  const stored = { client: server.client, store, records, rollouts, starts };
   const sweeps = createSweepActivities({
-    client: server.client,
-    store,
-    records,
-    rollouts,
+    ...stored,
     agent: () => ({ usesModel: true }),
     quarantine: createQuarantine(createRecords(home)),
     network: 'public',
@@ -115,15 +114,12 @@ export async function startScriptedWorkers(
     upstream: async (name) => findUpstream(script, name),
   });
   const regrades = createRegradeActivities({
-    client: server.client,
-    store,
-    records,
-    rollouts,
+    ...stored,
     quarantine: createQuarantine(createRecords(home)),
     tasks: { resolve: async (address) => ({ ...task, id: address }), async *scan() {} },
   });
   const control: ControlActivities = {
-    ...createGroupActivities({ client: server.client, records, rollouts }),
+    ...createGroupActivities(stored),
     ...createBatchActivities({ store, records }),
     ...createScheduleActivities(server.client),
     ...regrades,
@@ -149,7 +145,10 @@ export async function startScriptedWorkers(
     reward: async ({ verdict }) => verdict.value ?? 0,
     liveHosts: async () => ({ hosts: ['scripted'] }),
     inspectHost: async ({ host }) => ({ alive: script.isAlive?.(host) ?? true, lastSeenMs: null }),
-    checkRun: async () => null,
+    checkRun: async ({ run: id, runKey: key, startedAt, input }) => {
+      await starts.write({ kind: 'trainingRun', id, key, startedAt, input });
+      return null;
+    },
     guardDisk: async () => ({ paused: [], resumed: [] }),
     collectGarbage: async () => ({ categories: [] }),
     chooseTask: ({ index }) => following(script.choose, async () => ({ address: `scripted:${index}` })),

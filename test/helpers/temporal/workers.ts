@@ -65,7 +65,7 @@ import {
   provisionQueue,
 } from '../../../workflows/contracts/queues.ts';
 import { createPools } from '../engine/pools.ts';
-import { createFileRollouts, createFileStore, createRecords } from '../store/file-store.ts';
+import { createFileRollouts, createFileStarts, createFileStore, createRecords } from '../store/file-store.ts';
 import './quiet-runtime.ts';
 import type { TestServer } from './temporal.ts';
 
@@ -148,16 +148,18 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
   const known = { client, store, quarantine, tasks: host.tasks, network: host.network.cap };
   const records = createRecords(join(home, 'runs'));
   const rollouts = createFileRollouts(home);
+  const starts = createFileStarts(home);
   const control = {
     ...createRewardActivity(rewards),
     ...createTaskActivities({ ...known, agent: agents.get, rewards, upstream }),
     ...createRunCheck({
       ...known,
+      starts,
       agent: agents.get,
       rewards,
       pools: createPools(options.publish ?? 'reload'),
     }),
-    ...createGroupActivities({ client, records, rollouts }),
+    ...createGroupActivities({ client, records, rollouts, starts }),
     ...createBatchActivities({ store, records }),
     ...createHostActivities({
       client,
@@ -166,11 +168,12 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
     }),
     ...createReapActivities(client),
     ...createScheduleActivities(client),
-    ...createRegradeActivities({ client, store, quarantine, tasks: host.tasks, records, rollouts }),
+    ...createRegradeActivities({ client, store, quarantine, tasks: host.tasks, records, rollouts, starts }),
     ...createSweepActivities({
       ...known,
       records,
       rollouts,
+      starts,
       agent: agents.get,
       serving: async () => ({ version: null, versions: [] }),
       pinVersion: async () => false,

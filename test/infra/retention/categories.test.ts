@@ -28,7 +28,7 @@ import { database } from '../../../infra/retention/categories/database.ts';
 import { demoHomes } from '../../../infra/retention/categories/demo-homes.ts';
 import { journals } from '../../../infra/retention/categories/journals.ts';
 import { logs } from '../../../infra/retention/categories/logs.ts';
-import { trainerJournals } from '../../../infra/retention/categories/records.ts';
+import { starts, trainerJournals } from '../../../infra/retention/categories/records.ts';
 import { type Category, dayMs, type RetentionContext } from '../../../infra/retention/category.ts';
 import { collect } from '../../../infra/retention/collect.ts';
 import { createKnowledge } from '../../../infra/retention/knowledge.ts';
@@ -82,6 +82,18 @@ describe('retention without references', () => {
     assert.deepEqual(await pass(false), [], 'expected a second pass to find nothing');
     return wouldGo;
   }
+
+  it('removes the start of a run whose records are gone and that is not open, with an age alone', async () => {
+    await file('starts/00/kept-0/kept-key.json', 9);
+    await file('runs/kept-key/group-0.json', 9);
+    await file('starts/00/open-0/open-key.json', 9);
+    await file('starts/00/new-0/new-key.json', 1);
+    await file('starts/00/gone-0/gone-key.json', 9);
+    assert.deepEqual(await collected(starts), []);
+    const openKeys = async () => new Set(['open-key']);
+    context = { ...context, cutoffMs: context.nowMs - 5 * dayMs, knowledge: { ...context.knowledge, openKeys } };
+    assert.deepEqual(await collected(starts), ['00/gone-0/gone-key.json']);
+  });
 
   it('keeps the last three versions of a run, every tenth, the first, pinned and served ones, and those with a keep file', async () => {
     const names = Array.from({ length: 16 }, (_, version) => `0123456789ab-v${version}`);

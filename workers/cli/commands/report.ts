@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { type JsonOption, stackCommand } from '../stack/command.ts';
-import { onStack } from '../stack/on-stack.ts';
+import { onStore } from '../stack/on-stack.ts';
 import { live, print, printJson } from '../text/output.ts';
 
 interface ReportOptions extends JsonOption {
@@ -25,7 +25,7 @@ async function report(run: string, options: ReportOptions): Promise<void> {
   const { gatherReport } = await import('./report/gather-report.ts');
   const { renderReport } = await import('../../../infra/report/render-report.ts');
   const { summarise } = await import('../../../infra/report/summary.ts');
-  await onStack(options, async (stack) => {
+  await onStore(options, async (stack) => {
     live(`gathering the records of ${run}`);
     const data = await gatherReport(stack, run, null).finally(() => live(''));
     const path = resolve(options.out);

@@ -1,15 +1,16 @@
 import type { Command } from 'commander';
-import type { FoundWorkflow, WorkflowKind } from '../follow/find-workflow.ts';
+import type { KnownWorkflow } from '../follow/find-known.ts';
+import type { WorkflowKind } from '../follow/find-workflow.ts';
 import { type JsonOption, stackCommand } from '../stack/command.ts';
-import { onStack } from '../stack/on-stack.ts';
-import type { StackClient } from '../stack/stack-client.ts';
+import { onStore } from '../stack/on-stack.ts';
+import type { ReadableStack } from '../stack/stack-client.ts';
 
 interface ShowOptions extends JsonOption {
   readonly trace?: true;
 }
 
 /** Prints a workflow, for people or as JSON. */
-type Show = (stack: StackClient, found: FoundWorkflow, json: boolean) => Promise<void>;
+type Show = (stack: ReadableStack, known: KnownWorkflow, json: boolean) => Promise<void>;
 
 /** The view of each kind of workflow, imported when it is shown. */
 const views: Readonly<Record<WorkflowKind, () => Promise<Show>>> = {
@@ -17,8 +18,8 @@ const views: Readonly<Record<WorkflowKind, () => Promise<Show>>> = {
   trainingRun: async () => (await import('./show/run.ts')).showRun,
   evaluationSweep: async () => (await import('./show/sweep.ts')).showSweep,
   regrade: async () => (await import('./show/regrade.ts')).showRegrade,
-  group: async () => (await import('./show/group.ts')).showGroup,
-  trainingStep: async () => (await import('./show/result.ts')).showResult,
+  group: async () => (await import('./show/recorded.ts')).showRecorded,
+  trainingStep: async () => (await import('./show/recorded.ts')).showRecorded,
 };
 
 const traceView = async (): Promise<Show> => (await import('./show/rollout.ts')).showTrace;
@@ -36,17 +37,10 @@ export function showCommand(): Command {
 }
 
 async function show(id: string, options: ShowOptions): Promise<void> {
-  const { findIfKnown, unknownWorkflow } = await import('../follow/find-workflow.ts');
-  const json = options.json === true;
-  await onStack(options, async (stack) => {
-    const found = await findIfKnown(stack.client, id);
-    if (found !== null) {
-      const view = await (options.trace ? traceView() : views[found.kind]());
-      return view(stack, found, json);
-    }
-    const record = await stack.shared.rollouts.find({ workflowId: id });
-    if (record === null) throw unknownWorkflow(id);
-    const { showRecord, showRecordTrace } = await import('./show/rollout.ts');
-    return options.trace ? showRecordTrace(stack, record) : showRecord(stack, record, json);
+  const { findKnown } = await import('../follow/find-known.ts');
+  await onStore(options, async (stack) => {
+    const known = await findKnown(stack, id);
+    const view = await (options.trace ? traceView() : views[known.kind]());
+    await view(stack, known, options.json === true);
   });
 }

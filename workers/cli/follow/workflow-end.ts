@@ -1,14 +1,7 @@
 import { WorkflowFailedError, type WorkflowHandle } from '@temporalio/client';
 import { ApplicationFailure, CancelledFailure, TerminatedFailure } from '@temporalio/common';
 import { errorMessage, rootCause } from '../../../workflows/contracts/error-message.ts';
-
-/** The reason why a workflow has no result. */
-export interface WorkflowEnd {
-  /** `refused`: its input was invalid, so that it never began. */
-  readonly kind: 'cancelled' | 'terminated' | 'refused' | 'failed';
-  /** Message of the first failure in the chain of causes. */
-  readonly message: string;
-}
+import type { WorkflowEnd } from '../../../workflows/contracts/workflow-end.ts';
 
 /** Reads the error of a workflow's result; null for an error about something else, such as a lost connection. */
 export function workflowEnd(error: unknown): WorkflowEnd | null {

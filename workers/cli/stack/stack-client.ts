@@ -3,7 +3,7 @@ import type { Config } from '../../../infra/settings/config.ts';
 import type { Records } from '../../../infra/store/records.ts';
 import { openSharedState, type SharedState } from '../../../infra/store/shared-state.ts';
 import type { Store } from '../../../infra/store/store.ts';
-import { configuredTarget, connectClient } from '../../../infra/temporal/connection.ts';
+import { type ClientConnection, configuredTarget, connectClient } from '../../../infra/temporal/connection.ts';
 import { isPortFree } from '../../../infra/temporal/ports.ts';
 import { refuseOtherStack } from '../../../infra/temporal/stack-namespace.ts';
 import { temporalTarget } from '../../../infra/temporal/temporal-target.ts';
@@ -20,19 +20,29 @@ export interface StackClient {
   close(): Promise<void>;
 }
 
+/** A stack as commands see it that read records: its Temporal server may be away. */
+export interface ReadableStack extends Omit<StackClient, 'client'> {
+  /** The client of the server, or the reason why it has none. */
+  readonly server: Client | Error;
+}
+
 /**
  * Connects to the stack of a config. Throws if its Temporal server does not answer, or is another stack's. While the store is away
  * nothing says whose the server is: a run can be paused or cancelled all the same.
  */
 export async function openStackClient(config: Config): Promise<StackClient> {
-  if (configuredTarget(config.env) === undefined && (await isPortFree(config.temporalPort))) {
-    throw new Error(
-      `no stack runs on ${config.home}: nothing listens on 127.0.0.1:${config.temporalPort}; ` +
-        'start one with `temper up`, or name another one with --home or TEMPORAL_ADDRESS',
-    );
-  }
+  const { server, close, ...stack } = await openReadableStack(config);
+  if (server instanceof Error) throw server;
+  return { ...stack, client: server, close };
+}
+
+/** Opens the store of a stack, and connects to its Temporal server if that answers. Throws if it is another stack's. */
+export async function openReadableStack(config: Config): Promise<ReadableStack> {
   const shared = await openSharedState(config.store);
-  const { client, close } = await connectClient(temporalTarget(config));
+  const stack = { config, shared, store: shared.blobs, records: shared.runs };
+  const connected = await connect(config).catch((error: Error) => error);
+  if (connected instanceof Error) return { ...stack, server: connected, close: async () => {} };
+  const { client, close } = connected;
   try {
     await refuseOtherStack({ objects: shared.objects, client }).catch((error: unknown) => {
       if (!(error instanceof TemperFailure) || error.type !== 'StoreUnavailable') throw error;
@@ -42,5 +52,15 @@ export async function openStackClient(config: Config): Promise<StackClient> {
     await close();
     throw error;
   }
-  return { config, client, shared, store: shared.blobs, records: shared.runs, close };
+  return { ...stack, server: client, close };
+}
+
+async function connect(config: Config): Promise<ClientConnection> {
+  if (configuredTarget(config.env) === undefined && (await isPortFree(config.temporalPort))) {
+    throw new Error(
+      `no stack runs on ${config.home}: nothing listens on 127.0.0.1:${config.temporalPort}; ` +
+        'start one with `temper up`, or name another one with --home or TEMPORAL_ADDRESS',
+    );
+  }
+  return connectClient(temporalTarget(config));
 }

@@ -59,7 +59,7 @@ export async function runDemo(stack: StackClient, demo: Demo, out: string, signa
     const after = await evaluate(stack, `${run}/held-out-after`, sweep, signal);
     note(`held-out reward after ${status.step} steps: ${reward(after)}\n`);
 
-    const data = await gatherReport(stack, run, {
+    const data = await gatherReport({ ...stack, server: stack.client }, run, {
       before: before.meanReward,
       after: after.meanReward,
       tasks: before.tasks,

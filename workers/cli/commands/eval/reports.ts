@@ -2,25 +2,22 @@ import { compareSweeps } from '../../../../workflows/algorithms/compare-sweeps.t
 import { holm } from '../../../../workflows/algorithms/holm.ts';
 import type { SweepReport } from '../../../../workflows/contracts/sweep.ts';
 import type { SweepComparison } from '../../../../workflows/contracts/sweep-comparison.ts';
-import { findWorkflow } from '../../follow/find-workflow.ts';
+import { findKnown, requireKind } from '../../follow/find-known.ts';
 import { readSweepReport } from '../../follow/workflow-report.ts';
 import type { JsonOption } from '../../stack/command.ts';
-import { onStack } from '../../stack/on-stack.ts';
+import { onStore } from '../../stack/on-stack.ts';
 import { note, print, printJson } from '../../text/output.ts';
 import { showSweep } from '../show/sweep.ts';
 import { type ComparedSweep, comparisonText } from './comparison-text.ts';
 
 export const showSweepOf = (id: string, options: JsonOption): Promise<void> =>
-  onStack(options, async (stack) => {
-    const found = await findWorkflow(stack.client, id);
-    if (found.kind !== 'evaluationSweep') {
-      throw new Error(`${id} is a ${found.kind}, not an evaluation sweep; see \`temper show ${id}\``);
-    }
-    await showSweep(stack, found, options.json === true);
+  onStore(options, async (stack) => {
+    const known = requireKind(await findKnown(stack, id), 'evaluationSweep', 'an evaluation sweep');
+    await showSweep(stack, known, options.json === true);
   });
 
 export const compareSweepsOf = (beforeId: string, afterIds: readonly string[], options: JsonOption): Promise<void> =>
-  onStack(options, async (stack) => {
+  onStore(options, async (stack) => {
     const before = await readSweepReport(stack, beforeId);
     const found: { readonly after: SweepReport; readonly compared: SweepComparison }[] = [];
     for (const afterId of afterIds) {

@@ -38,7 +38,7 @@ export async function runSweep(options: EvalOptions): Promise<void> {
       return { line: sweepProgress(status), pausedBecause: status.pausedBecause };
     },
     async report(stack, id) {
-      const report = await findSweepReport(stack, id);
+      const report = await findSweepReport({ ...stack, server: stack.client }, id);
       if (report === null) return;
       const costs = costsOfLedger(report.result.cost.ledger, { ...report, ...report.result }, prices);
       if (options.json) printJson({ id, ...report.result, money: costs && moneyOf(costs) });

@@ -53,7 +53,7 @@ export async function runRegrade(rollouts: readonly string[], options: RegradeOp
       return { line: regradeProgress(status), pausedBecause: status.pausedBecause };
     },
     async report(stack, id) {
-      const report = await findRegradeReport(stack, id);
+      const report = await findRegradeReport({ ...stack, server: stack.client }, id);
       if (report === null) return;
       const { result, rows, startedAt, endedAt } = report;
       const wallSeconds = (endedAt - startedAt) / 1000;

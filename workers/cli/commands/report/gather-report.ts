@@ -2,65 +2,49 @@ import { InvalidModelDirectory, loadModel } from '../../../../infra/kits/chat-to
 import { collectReport } from '../../../../infra/report/collect-report.ts';
 import { readPrices } from '../../../../infra/report/prices.ts';
 import type { HeldOut, ReportData, RunFacts } from '../../../../infra/report/report-data.ts';
+import { sweepReportsOf } from '../../../../infra/report/run-records.ts';
 import type { TokenName } from '../../../../infra/report/token-views.ts';
-import { readStartInput } from '../../../../infra/temporal/start-input.ts';
-import { runStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import { type RunInput, type RunStatus, runInput } from '../../../../workflows/contracts/run.ts';
 import type { SweepReport } from '../../../../workflows/contracts/sweep.ts';
-import { findWorkflow, isOpen } from '../../follow/find-workflow.ts';
-import { endOf } from '../../follow/workflow-end.ts';
-import { findSweepReport } from '../../follow/workflow-report.ts';
-import type { StackClient } from '../../stack/stack-client.ts';
+import { findKnown, requireKind, startOf } from '../../follow/find-known.ts';
+import { readRunState } from '../../follow/run-state.ts';
+import type { ReadableStack } from '../../stack/stack-client.ts';
 
-const endedSweeps =
-  'WorkflowType="evaluationSweep" AND ExecutionStatus != "Running" AND ExecutionStatus != "ContinuedAsNew"';
 /** Most sweeps that the report shows. */
 const mostSweeps = 50;
-/** The largest number of sweeps that are searched, since the server lists those of all runs. */
-const mostSearched = 500;
 
-/** Gathers the data of a run's report from its records and from the server. */
-export async function gatherReport(stack: StackClient, run: string, heldOut: HeldOut | null): Promise<ReportData> {
-  const { client } = stack;
-  const found = await findWorkflow(client, run);
-  if (found.kind !== 'trainingRun') throw new Error(`${run} is a ${found.kind}; expected a training run`);
+/** Gathers the data of a run's report from its records, and from the server while it runs. */
+export async function gatherReport(stack: ReadableStack, run: string, heldOut: HeldOut | null): Promise<ReportData> {
+  const known = requireKind(await findKnown(stack, run), 'trainingRun', 'a training run');
+  const { key } = known;
+  const { status, end, endedAt, isRunning } = await readRunState(stack, known);
   // A refused run never began, so that it answers no query.
-  const why = isOpen(found) ? null : await endOf(found.handle);
-  if (why?.kind === 'refused') {
+  if (end?.kind === 'refused') {
     throw new Error(
-      `${run} has no report: its input was refused, so that it never began: ${why.message}; start it again with another input`,
+      `${run} has no report: its input was refused, so that it never began: ${end.message}; start it again with another input`,
     );
   }
-  const status: RunStatus = await found.handle.query(runStatusQuery);
-  const first = await client.workflow.getHandle(run, status.runKey).describe();
-  const end = isOpen(found) ? new Date() : (found.description.closeTime ?? new Date());
-  const start = await readStartInput(client, { workflowId: run, runId: status.runKey });
-  const input = runInput.parse(start ?? {});
+  const start = await startOf(stack, known);
+  const input = runInput.parse(start.input);
+  const endMs = isRunning ? Date.now() : endedAt;
   return collectReport({
     records: stack.records,
     store: stack.store,
-    run: factsOf(input, status),
+    run: factsOf(input, { run, runKey: key }),
     pricing: { sampler: { pool: input.pool }, prices: await readPrices(stack.config.prices) },
     status,
     heldOut,
-    sweeps: await sweepsOf(stack, run),
+    sweeps: await sweepsOf(stack, key),
     nameOf: await tokenNames(stack.config.modelDir),
-    wallSeconds: (end.getTime() - first.startTime.getTime()) / 1000,
+    wallSeconds: endMs === null ? null : (endMs - start.startedAt) / 1000,
     findRollout: async (workflowId) => (await stack.shared.rollouts.find({ workflowId }))?.result ?? null,
   });
 }
 
-/** Finds the newest sweeps that evaluated this run's policy. */
-async function sweepsOf(stack: StackClient, run: string): Promise<readonly SweepReport[]> {
-  const found: SweepReport[] = [];
-  let searched = 0;
-  for await (const { workflowId } of stack.client.workflow.list({ query: endedSweeps })) {
-    const report = await findSweepReport(stack, workflowId);
-    if (report?.run === run) found.push(report);
-    searched += 1;
-    if (found.length === mostSweeps || searched === mostSearched) break;
-  }
-  return found;
+/** Reads the reports of the newest sweeps that evaluated this run's policy. */
+async function sweepsOf({ records, store }: ReadableStack, runKey: string): Promise<readonly SweepReport[]> {
+  const digests = await sweepReportsOf(records, runKey, mostSweeps);
+  return (await Promise.all(digests.map((digest) => store.getJson(digest)))) as SweepReport[];
 }
 
 /** Loads the names of the model's tokens; null if the model is on another machine, so that the report omits them. */
@@ -73,14 +57,14 @@ async function tokenNames(modelDir: string): Promise<TokenName | null> {
   }
 }
 
-function factsOf(input: RunInput, { run, runKey, steps }: RunStatus): RunFacts {
+function factsOf(input: RunInput, { run, runKey }: Pick<RunStatus, 'run' | 'runKey'>): RunFacts {
   return {
     id: run,
     key: runKey,
     tasks: input.tasks,
     agent: input.settings.agent,
     sandbox: input.settings.sandbox,
-    stepsAsked: steps,
+    stepsAsked: input.steps,
     groupsPerStep: input.groupsPerStep,
     rolloutsPerGroup: input.rolloutsPerGroup,
     maxStaleness: input.maxStaleness,

@@ -12,20 +12,23 @@ import { readAgentProgress } from '../../../../workflows/contracts/agent-progres
 import { type RolloutStatus, rolloutStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import type { NetworkUse } from '../../../../workflows/contracts/network.ts';
 import { type RolloutResult, stages } from '../../../../workflows/contracts/rollout.ts';
-import type { RolloutRecord } from '../../../../workflows/contracts/rollout-record.ts';
 import type { Exposure, Verdict } from '../../../../workflows/contracts/verdict.ts';
+import type { KnownWorkflow } from '../../follow/find-known.ts';
 import { type FoundWorkflow, isOpen } from '../../follow/find-workflow.ts';
 import { imageInProgress } from '../../follow/image-in-progress.ts';
 import { repeatedText, repeatedWork } from '../../follow/repeated-work.ts';
 import { endOf } from '../../follow/workflow-end.ts';
-import type { StackClient } from '../../stack/stack-client.ts';
+import type { ReadableStack } from '../../stack/stack-client.ts';
 import { bytes, counted, print, printJson, seconds, table } from '../../text/output.ts';
 
 /** Shows a rollout: its stage, or its stages, conversation, diff and verdict once it has ended. */
-export async function showRollout(stack: StackClient, found: FoundWorkflow, json: boolean): Promise<void> {
-  const { handle } = found;
-  const result = await recordedResult(stack, found);
+export async function showRollout(stack: ReadableStack, known: KnownWorkflow, json: boolean): Promise<void> {
+  const { found } = known;
+  const result = await recordedResult(stack, known);
   if (result !== null) return showResult(stack, result, json);
+  if (found === null)
+    throw new Error(`the record of the rollout ${known.id} was removed from the store while it was read`);
+  const { handle } = found;
   if (isOpen(found)) {
     const known = await handle.query(rolloutStatusQuery);
     const status = { ...known, stage: stageInProgress(found, known.stage) };
@@ -49,11 +52,7 @@ export async function showRollout(stack: StackClient, found: FoundWorkflow, json
   print(`${handle.workflowId}\n${end.kind}: ${end.message}`);
 }
 
-/** Shows a rollout of which only the record is left, because the server no longer knows its workflow. */
-export const showRecord = (stack: StackClient, { result }: RolloutRecord, json: boolean): Promise<void> =>
-  showResult(stack, result, json);
-
-async function showResult(stack: StackClient, result: RolloutResult, json: boolean): Promise<void> {
+async function showResult(stack: ReadableStack, result: RolloutResult, json: boolean): Promise<void> {
   const details = await readRollout(stack.store, result);
   if (json) printJson(details);
   else print(rolloutText(details));
@@ -61,11 +60,10 @@ async function showResult(stack: StackClient, result: RolloutResult, json: boole
 
 /** Reads the result of a rollout in its record; null if it has none. */
 async function recordedResult(
-  { shared }: StackClient,
-  { handle, description: { raw, runId } }: FoundWorkflow,
+  { shared }: ReadableStack,
+  { id: workflowId, key: rollout, record }: KnownWorkflow,
 ): Promise<RolloutResult | null> {
-  const rollout = raw.workflowExecutionInfo?.firstRunId || runId;
-  return (await shared.rollouts.find({ workflowId: handle.workflowId, rollout }))?.result ?? null;
+  return (record ?? (await shared.rollouts.find({ workflowId, rollout })))?.result ?? null;
 }
 
 /** Returns the stage that the activity of the agent reports, since it has two: it starts the agent before it waits. */
@@ -81,20 +79,16 @@ export function stageInProgress(
 }
 
 /** Prints the trajectory of a rollout that has ended. */
-export async function showTrace(stack: StackClient, found: FoundWorkflow): Promise<void> {
-  const id = found.handle.workflowId;
-  if (found.kind !== 'rollout') throw new Error(`--trace: ${id} is a ${found.kind}; expected a rollout`);
-  const result = await recordedResult(stack, found);
+export async function showTrace(stack: ReadableStack, known: KnownWorkflow): Promise<void> {
+  const { id, kind, found } = known;
+  if (kind !== 'rollout') throw new Error(`--trace: ${id} is a ${kind}; expected a rollout`);
+  const result = await recordedResult(stack, known);
   if (result !== null) return printTrace(stack, result);
-  if (isOpen(found)) throw new Error(`--trace: ${id} is still running; wait until it has ended`);
+  if (found !== null && isOpen(found)) throw new Error(`--trace: ${id} is still running; wait until it has ended`);
   throw new Error(`--trace: ${id} has no trace: it ended without a result`);
 }
 
-/** Prints the trajectory of a rollout of which only the record is left. */
-export const showRecordTrace = (stack: StackClient, { result }: RolloutRecord): Promise<void> =>
-  printTrace(stack, result);
-
-async function printTrace(stack: StackClient, result: RolloutResult): Promise<void> {
+async function printTrace(stack: ReadableStack, result: RolloutResult): Promise<void> {
   if (result.trace === null) {
     throw new Error(
       `--trace: ${result.workflowId} has no trace: ${result.agent} calls no model, or the rollout ended before a call`,

@@ -7,12 +7,10 @@ import { durationLines } from '../../../../workflows/algorithms/group-durations.
 import { networkLines } from '../../../../workflows/algorithms/network-lines.ts';
 import { risingText } from '../../../../workflows/algorithms/rising-tricks.ts';
 import { waitText } from '../../../../workflows/algorithms/staleness.ts';
-import { runStatusQuery } from '../../../../workflows/contracts/messages.ts';
-import { defaultPool } from '../../../../workflows/contracts/policy.ts';
-import type { RunStatus } from '../../../../workflows/contracts/run.ts';
-import { type FoundWorkflow, isOpen } from '../../follow/find-workflow.ts';
-import { endOf } from '../../follow/workflow-end.ts';
-import type { StackClient } from '../../stack/stack-client.ts';
+import { type RunInput, type RunStatus, runInput } from '../../../../workflows/contracts/run.ts';
+import { type KnownWorkflow, startOf } from '../../follow/find-known.ts';
+import { readRunState } from '../../follow/run-state.ts';
+import type { ReadableStack } from '../../stack/stack-client.ts';
 import { budgetText } from '../../text/budget.ts';
 import { costText } from '../../text/cost.ts';
 import { counted, print, printJson, table } from '../../text/output.ts';
@@ -22,41 +20,41 @@ import { stepText } from '../train/progress-text.ts';
 const shownTasks = 10;
 
 /** Shows a run: its progress, or how it ended, and all finished steps. */
-export async function showRun(stack: StackClient, found: FoundWorkflow, json: boolean): Promise<void> {
-  const { handle, description } = found;
-  const end = isOpen(found) ? null : await endOf(handle);
+export async function showRun(stack: ReadableStack, known: KnownWorkflow, json: boolean): Promise<void> {
+  const { id, key } = known;
+  const { status, end, workflowStatus } = await readRunState(stack, known);
   // A refused run never began, so that it answers no query.
   if (end?.kind === 'refused') {
-    if (json) return printJson({ id: handle.workflowId, ...end });
-    return print(`${handle.workflowId}\n${end.kind}: ${end.message}`);
+    if (json) return printJson({ id, ...end });
+    return print(`${id}\n${end.kind}: ${end.message}`);
   }
-  // A closed run answers queries too, as long as a control worker is up.
-  const status = await handle.query(runStatusQuery);
-  const records = await readRunRecords(stack.records, status.runKey);
+  const records = await readRunRecords(stack.records, key);
   const { steps } = records;
-  const costs = await costsOf(stack, found, status);
-  const money = moneyOf(costs);
+  const start = await startOf(stack, known);
+  const input = runInput.parse(start.input);
+  const costs = status === null ? null : await costsOf(stack, input, status);
   const byTask = groupFates(records.groups, settledFates(records));
   if (json) {
-    const workflowStatus = description.status.name;
-    return printJson({ ...status, money, workflowStatus, end, stepRecords: steps, groupFates: byTask });
+    const money = costs && moneyOf(costs);
+    const known = status ?? { run: id, runKey: key };
+    return printJson({ ...known, money, workflowStatus, end, stepRecords: steps, groupFates: byTask });
   }
   const ended = end?.kind !== 'failed' ? '' : `\n${end.kind}: ${end.message}`;
-  print(
-    `${handle.workflowId} (${description.status.name.toLowerCase()})${ended}\n${statusText(status)}\n\n${tasksText(byTask.tasks)}${costText(costs)}\n`,
-  );
-  let since = status.startedAt;
+  const shown =
+    status === null || costs === null
+      ? 'it still runs or was terminated: the store holds its steps and groups, and no end'
+      : `${statusText(status)}\n\n${tasksText(byTask.tasks)}${costText(costs)}`;
+  print(`${id} (${workflowStatus?.toLowerCase() ?? 'no end recorded'})${ended}\n${shown}\n`);
+  let since = start.startedAt;
   for (const step of steps) {
-    print(stepText(step, status.steps, (step.recordedAt - since) / 1000));
+    print(stepText(step, input.steps, (step.recordedAt - since) / 1000));
     since = step.recordedAt;
   }
 }
 
 /** The cost of a run. */
-async function costsOf(stack: StackClient, { description }: FoundWorkflow, { cost }: RunStatus): Promise<Costs> {
-  const { pool } = description.memo ?? {};
-  const sampler = { pool: typeof pool === 'string' ? pool : defaultPool };
-  return { ...cost, sampler, prices: await readPrices(stack.config.prices) };
+async function costsOf(stack: ReadableStack, { pool }: RunInput, { cost }: RunStatus): Promise<Costs> {
+  return { ...cost, sampler: { pool }, prices: await readPrices(stack.config.prices) };
 }
 
 function statusText(status: RunStatus): string {
