@@ -11,6 +11,7 @@ import { prepareSandbox } from '../../infra/sandbox/prepare-image.ts';
 import { removeEverywhere } from '../../infra/sandbox/providers.ts';
 import type { SandboxKind, SandboxMount } from '../../infra/sandbox/sandbox.ts';
 import type { SandboxRequest } from '../../infra/sandbox/sandbox-request.ts';
+import { waitingLeftMs } from '../../infra/sandbox/unmet-need.ts';
 import { withTimeLimit } from '../../infra/time-limit.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { agentSandboxName, type RolloutEpoch, sessionId } from '../../workflows/contracts/ids.ts';
@@ -27,21 +28,21 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
   const requireOfImage = createImageCheck();
   const channels = createChannels(host.gatewaySockets);
   return {
-    provisionSandbox: ({ epoch, run, task, agent, sandbox, lifetimeMs }) =>
+    provisionSandbox: ({ epoch, run, task, agent, sandbox, ...times }) =>
       joinAtBoundary(async (signal, report) => {
         const { info } = Context.current();
         const spec = host.agent(agent);
         grantNetwork(task, host.network.cap);
         const files = await host.tasks.open(task);
         const choice = sandboxChoice(spec, sandbox);
-        const provider = await host.choose(choice, task, { filesInImage: files.workspace.size === 0, lifetimeMs });
+        const provider = await host.choose(choice, task, { filesInImage: files.workspace.size === 0, ...times });
         host.admission.expect(needOf(task, provider.kind));
         const preparing = { store: host.store, provider };
         const { image, beside } = await prepareSandbox(preparing, { task, files }, report, signal);
         const name = agentSandboxName(epoch);
 
         const provision = async (ending: AbortSignal) => {
-          const expiresAtMs = Date.now() + lifetimeMs;
+          const expiresAtMs = Date.now() + times.lifetimeMs;
           const sweep = isSweepPriority(info.priority);
           const share = shareOf(info.priority);
           host.slots.take(epoch, { expiresAtMs, sweep, share });
@@ -67,7 +68,9 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
           };
           const retried = info.attempt > 1;
           const provisioning = { owner: host, provider, spec, request, files, retried, requireOfImage, report };
-          return provisionAgent(provisioning, ending);
+          const waitingMs = waitingLeftMs(provider, times);
+          const provisioned = await provisionAgent(provisioning, ending);
+          return waitingMs < times.waitingMs ? { ...provisioned, waitingMs } : provisioned;
         };
         const late = new TemperFailure(
           'SandboxUnavailable',

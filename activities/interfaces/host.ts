@@ -69,6 +69,8 @@ export interface ProvisionSandbox {
   readonly agent: string;
   readonly sandbox: SandboxChoice;
   readonly lifetimeMs: number;
+  /** The part of the lifetime for waits for an engine, in all steps of the task together. */
+  readonly waitingMs: number;
 }
 
 export interface Provisioned {
@@ -79,6 +81,8 @@ export interface Provisioned {
   readonly diskBeforeMb: number;
   /** Whether the tests get everything that the agent changed in its sandbox, and not its diff alone. */
   readonly carriesChanges: boolean;
+  /** The time for waits for an engine that the longest lifetime of such sandboxes leaves; absent if it leaves all. */
+  readonly waitingMs?: number;
 }
 
 export interface StartAgent extends Pick<Provisioned, 'kind'> {

@@ -9,6 +9,8 @@ export interface SandboxNeeds {
   readonly image: string;
   /** The time for which the sandbox must live; absent if it is not known yet. */
   readonly lifetimeMs?: number;
+  /** The part of that time for waits for an engine, of which its provider may leave less. Default: 0. */
+  readonly waitingMs?: number;
   /** Whether the image itself contains the files to be worked on. */
   readonly filesInImage: boolean;
   /** The most CPUs that one of its containers may use. Default: no more than every host has. */
@@ -53,7 +55,7 @@ export type PlacedTask = Pick<
   Partial<Pick<Task, 'cpus' | 'testSandbox'>>;
 
 /** The requirements that come from the rollout. */
-export type RolloutNeeds = Pick<SandboxNeeds, 'filesInImage' | 'lifetimeMs'>;
+export type RolloutNeeds = Pick<SandboxNeeds, 'filesInImage' | 'lifetimeMs' | 'waitingMs'>;
 
 /** Fixed paths of Harbor's layout, which tests depend on. */
 const fixedPaths = ['/tests', '/logs/verifier'];

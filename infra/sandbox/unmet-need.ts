@@ -38,11 +38,17 @@ const hosts: Need = {
     `task ${task} names hosts (${hosts.join(', ')}), which ${kind} sandboxes cannot know; use Docker or Kubernetes`,
 };
 
+/** Returns how much of the time for waits for an engine a provider leaves; less than 0 if even a task without any is too long for it. */
+export const waitingLeftMs = (
+  { longestLifetimeMs = Number.POSITIVE_INFINITY }: Pick<SandboxProvider, 'longestLifetimeMs'>,
+  { lifetimeMs = 0, waitingMs = 0 }: Pick<SandboxNeeds, 'lifetimeMs' | 'waitingMs'>,
+): number => Math.min(waitingMs, longestLifetimeMs - lifetimeMs + waitingMs);
+
 const lifetime: Need = {
-  isMet: ({ longestLifetimeMs = Number.POSITIVE_INFINITY }, { lifetimeMs = 0 }) => lifetimeMs <= longestLifetimeMs,
-  refusal: ({ kind, longestLifetimeMs = 0 }, { task, lifetimeMs = 0 }) =>
-    `task ${task} needs a sandbox for ${lifetimeMs / 1000} s (agent, its waits for engines, tests and 900 s around them), but ${kind} sandboxes live for ` +
-    `${longestLifetimeMs / 1000} s at most; lower agentTimeoutSec, engineWaitingSec or evaluationTimeoutSec, or use another sandbox`,
+  isMet: (provider, needs) => waitingLeftMs(provider, needs) >= 0,
+  refusal: ({ kind, longestLifetimeMs = 0 }, { task, lifetimeMs = 0, waitingMs = 0 }) =>
+    `task ${task} needs a sandbox for ${(lifetimeMs - waitingMs) / 1000} s (agent, tests and 900 s around them), but ${kind} sandboxes live for ` +
+    `${longestLifetimeMs / 1000} s at most; lower agentTimeoutSec or evaluationTimeoutSec, or use another sandbox`,
 };
 
 /** The needs, in the order in which they are looked at: a task gets the reason of the first that is not met. */

@@ -199,7 +199,7 @@ export const failureKinds = {
   EngineWaitExceeded: {
     outcome: 'infra',
     retryable: false,
-    description: 'The agent waited for an engine longer than `engineWaitingSec`, and then its time was over.',
+    description: 'The agent waited longer for an engine than its clock may stand still, and then its time was over.',
     remedy: 'Add engines, start fewer rollouts at once, or raise `engineWaitingSec`.',
   },
   EngineInvalid: {

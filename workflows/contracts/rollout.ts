@@ -82,7 +82,8 @@ export const rolloutSettings = z.strictObject({
     .describe(
       'The longest time in seconds for which the clock of the agent stands still, because its model calls wait for a free ' +
         'slot of an engine, or for one that is paused, loads weights or is away. An agent that has waited longer when its ' +
-        'time is over is not scored: its rollout is `infra`. 0: the clock never stands still, and the agent is scored.',
+        'time is over is not scored: its rollout is `infra`. Less where sandboxes may not live that long (E2B). ' +
+        '0: the clock never stands still, and the agent is scored.',
     ),
   evaluationTimeoutSec: number(1, 1_000_000, 'seconds')
     .optional()

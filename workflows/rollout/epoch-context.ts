@@ -13,9 +13,15 @@ import type { CostMeter } from './meter.ts';
 import type { Progress } from './progress.ts';
 import type { TimeLimits } from './time-limits.ts';
 
+/** The end of an agent. */
+export interface AgentsEnd extends Pick<AgentEnd, 'stop' | 'exitCode' | 'log' | 'network' | 'waitedMs'> {
+  /** The longest time for which its clock stood still, if its sandbox lived too short for that of the input. */
+  readonly waitingMs?: number;
+}
+
 /** The work of an agent: enough to evaluate it anywhere. */
 export interface Produced {
-  readonly end: Pick<AgentEnd, 'stop' | 'exitCode' | 'log' | 'network' | 'waitedMs'>;
+  readonly end: AgentsEnd;
   readonly diff: Diff;
   /** All that it changed in its sandbox, if the tests get that. */
   readonly snapshot?: Snapshot;

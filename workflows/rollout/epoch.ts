@@ -175,13 +175,14 @@ async function prepare(
       }),
     );
   const run = member?.run ?? '';
-  const { lifetimeMs } = limits;
+  const { lifetimeMs, waitingInAllMs: waitingMs } = limits;
   const [opened, provisioned] = await both(
     usesModel ? openTrace() : Promise.resolve(null),
     host.stage('provisionSandbox', async () => {
       if (limitsCreations) await untilAllowed();
       begins();
-      return provisioningOn(host.name).provisionSandbox({ epoch, run, task, agent, sandbox, lifetimeMs });
+      const times = { lifetimeMs, waitingMs };
+      return provisioningOn(host.name).provisionSandbox({ epoch, run, task, agent, sandbox, ...times });
     }),
   );
   return { ...provisioned, contextLength: opened?.contextLength ?? null };

@@ -11,6 +11,8 @@ export interface TimeLimits {
   readonly agentMs: number;
   /** The longest time for which the clock of an agent stands still. */
   readonly waitingMs: number;
+  /** The same of the agents of all steps together. */
+  readonly waitingInAllMs: number;
   readonly evaluationMs: number;
   /**
    * The age at which the reaper may remove a sandbox if the server no longer knows its rollout; above agent, its waiting and
@@ -20,6 +22,16 @@ export interface TimeLimits {
   /** The lifetime of the agent's secret. It is longer, because the session opens before provisioning, which may take hours. */
   readonly sessionMs: number;
 }
+
+/**
+ * Returns the longest time for which the clock of an agent stands still in a sandbox that leaves this time for all waits, or all of
+ * it if undefined. It never is 0, with which no agent would be known to have waited too long.
+ */
+export const waitingWithin = (
+  { waitingMs }: Pick<TimeLimits, 'waitingMs'>,
+  leftMs: number | undefined,
+  waitedBeforeMs: number,
+): number => (leftMs === undefined ? waitingMs : Math.min(waitingMs, Math.max(1, leftMs - waitedBeforeMs)));
 
 type RequestedLimits = Pick<RolloutInput, 'agentTimeoutSec' | 'evaluationTimeoutSec' | 'sandboxLifetimeSec'> &
   Partial<Pick<RolloutInput, 'engineWaitingSec' | 'upstream'>>;
@@ -45,5 +57,6 @@ export function timeLimitsOf(
   const lifetimeMs = lifetimeSec * 1000;
   const sessionMs = lifetimeMs + provisioningMs;
   const [agentMs, waitingMs, evaluationMs] = [agentSec * 1000, waitingSec * 1000, evaluationSec * 1000];
-  return { agentMs, waitingMs, evaluationMs, lifetimeMs, sessionMs };
+  const waitingInAllMs = steps.length * waitingMs;
+  return { agentMs, waitingMs, waitingInAllMs, evaluationMs, lifetimeMs, sessionMs };
 }

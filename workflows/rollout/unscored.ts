@@ -1,8 +1,7 @@
-import type { AgentEnd } from '../../activities/interfaces/host.ts';
 import type { FailureRecord } from '../contracts/failures.ts';
 import type { RolloutInput } from '../contracts/rollout.ts';
 import type { TraceSummary } from '../contracts/trace.ts';
-import type { Produced } from './epoch-context.ts';
+import type { AgentsEnd, Produced } from './epoch-context.ts';
 import { StageFailure } from './failure.ts';
 import type { TimeLimits } from './time-limits.ts';
 
@@ -30,16 +29,23 @@ export function unscored(
 
 /** Whether an agent was ended before it had used its time, because it had waited longer than its clock may stand still. */
 export const waitedTooLong = (
-  { stop, waitedMs = 0 }: Pick<AgentEnd, 'stop' | 'waitedMs'>,
-  { waitingMs }: Pick<TimeLimits, 'waitingMs'>,
-): boolean => stop === 'deadline' && waitingMs > 0 && waitedMs > waitingMs;
+  { stop, waitedMs = 0, waitingMs }: Pick<AgentsEnd, 'stop' | 'waitedMs' | 'waitingMs'>,
+  limits: Pick<TimeLimits, 'waitingMs'>,
+): boolean => stop === 'deadline' && limits.waitingMs > 0 && waitedMs > (waitingMs ?? limits.waitingMs);
 
-const tooLong = ({ waitedMs = 0 }: Pick<AgentEnd, 'waitedMs'>, waitingMs: number): Omit<FailureRecord, 'stage'> => ({
-  type: 'EngineWaitExceeded',
-  message:
-    `the agent waited ${Math.round(waitedMs / 1000)} s for an engine, its clock stands still for ${waitingMs / 1000} s at most ` +
-    '(engineWaitingSec), and then its time was over; add engines, start fewer rollouts or raise engineWaitingSec',
-});
+const tooLong = (end: Pick<AgentsEnd, 'waitedMs' | 'waitingMs'>, inputMs: number): Omit<FailureRecord, 'stage'> => {
+  const { waitedMs = 0, waitingMs = inputMs } = end;
+  const [limit, more] =
+    waitingMs < inputMs
+      ? ['what the longest lifetime of its sandbox leaves', 'use sandboxes that live longer']
+      : ['engineWaitingSec', 'raise engineWaitingSec'];
+  return {
+    type: 'EngineWaitExceeded',
+    message:
+      `the agent waited ${Math.round(waitedMs / 1000)} s for an engine, its clock stands still for ${waitingMs / 1000} s at most ` +
+      `(${limit}), and then its time was over; add engines, start fewer rollouts or ${more}`,
+  };
+};
 
 /** The failure of a rollout whose environment was lost, whatever the agent did afterwards: its reward is unknown. */
 const lostEnvironment = {

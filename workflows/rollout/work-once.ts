@@ -3,8 +3,9 @@ import type { AgentEnd, AwaitAgent } from '../../activities/interfaces/host.ts';
 import { agentOn, cancelOn, capturingOn } from '../activities.ts';
 import type { Diff } from '../contracts/diff.ts';
 import { captureSnapshot, needsSnapshot } from './capture-snapshot.ts';
-import type { EpochContext, Prepared, Produced } from './epoch-context.ts';
+import type { AgentsEnd, EpochContext, Prepared, Produced } from './epoch-context.ts';
 import type { EpochHost } from './epoch-host.ts';
+import { waitingWithin } from './time-limits.ts';
 
 /** The work of an agent that has ended, before its trace is sealed. */
 export interface Worked extends Omit<Produced, 'trace' | 'limitsCreations'> {
@@ -29,7 +30,7 @@ export async function workOnce(context: EpochContext, host: EpochHost, sandboxed
 
 const adoption = ({ adoptedAs }: EpochHost) => (adoptedAs === undefined ? {} : { adoptedAs });
 
-interface Ended extends Pick<AgentEnd, 'stop' | 'exitCode' | 'log' | 'network' | 'answer' | 'waitedMs'> {
+interface Ended extends Pick<AgentEnd, 'answer'>, AgentsEnd {
   readonly captured: Diff | undefined;
   readonly released: boolean;
 }
@@ -41,14 +42,15 @@ interface Ended extends Pick<AgentEnd, 'stop' | 'exitCode' | 'log' | 'network' |
 async function runAgent(
   { input, resolved, limits, epoch, progress }: EpochContext,
   host: EpochHost,
-  { kind, contextLength, diskBeforeMb, baseCommit, carriesChanges, waitedBeforeMs = 0 }: PreparedWork,
+  { kind, contextLength, diskBeforeMb, baseCommit, carriesChanges, waitingMs: left, waitedBeforeMs = 0 }: PreparedWork,
 ): Promise<Ended> {
   const { agent, agentOptions, maxTurns } = input;
   const { task, hostTools } = resolved;
   const options = { ...(agentOptions && { agentOptions }), ...(hostTools && { hostTools }) };
   const start = { task, maxTurns, contextLength, ...options };
   const releases = task.step === undefined && task.gradedIn !== 'same' && !needsSnapshot(task, carriesChanges);
-  const { agentMs: timeoutMs, waitingMs } = limits;
+  const { agentMs: timeoutMs } = limits;
+  const waitingMs = waitingWithin(limits, left, waitedBeforeMs);
   const { startSeconds, captureSeconds, releaseSeconds, diff, ...end } = await host
     .stage('awaitAgent', () =>
       agentOn(host.name, timeoutMs + waitingMs).awaitAgent({
@@ -72,7 +74,8 @@ async function runAgent(
   progress.split('awaitAgent', 'startAgent', startSeconds);
   if (captureSeconds !== undefined) progress.split('awaitAgent', 'captureDiff', captureSeconds);
   if (releaseSeconds !== undefined) progress.split('awaitAgent', 'releaseSandbox', releaseSeconds);
-  return { ...end, captured: diff, released: releaseSeconds !== undefined };
+  const ended = left === undefined ? end : { ...end, waitingMs };
+  return { ...ended, captured: diff, released: releaseSeconds !== undefined };
 }
 
 /** Makes the host learn of a cancel before the next heartbeat. Nothing waits for it, because clean-up ends the agent, too. */

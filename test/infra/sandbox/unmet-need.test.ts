@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { createLocalProvider } from '../../../infra/sandbox/local/provider.ts';
 import type { SandboxNeeds, SandboxProvider } from '../../../infra/sandbox/sandbox.ts';
-import { unmetNeed } from '../../../infra/sandbox/unmet-need.ts';
+import { unmetNeed, waitingLeftMs } from '../../../infra/sandbox/unmet-need.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'need-'));
 after(() => rmSync(root, { recursive: true, force: true }));
@@ -51,6 +51,16 @@ describe('a kind of sandbox', () => {
       assert.equal(unmetNeed({ ...bare, ...given }, { ...modest, ...needs }), undefined);
     });
   }
+
+  it('leaves less time for waits for an engine to a task that it suits without them', () => {
+    const hour = { ...bare, longestLifetimeMs: 3_600_000 };
+    const needs = { ...modest, lifetimeMs: 6_900_000, waitingMs: 3_600_000 };
+    assert.equal(unmetNeed(hour, needs), undefined);
+    assert.equal(waitingLeftMs(hour, needs), 300_000);
+    assert.equal(waitingLeftMs(bare, needs), 3_600_000);
+    const longer = { ...needs, lifetimeMs: 7_300_000 };
+    assert.match(unmetNeed(hour, longer)?.message ?? '', /needs a sandbox for 3700 s .* live for 3600 s at most/);
+  });
 
   it('gives the first of several reasons', () => {
     const reason = unmetNeed({ ...bare, longestLifetimeMs: 1 }, { ...modest, hosts: ['api'], lifetimeMs: 2 });

@@ -78,6 +78,11 @@ it('does not score an agent whose time was over because it had waited for an eng
   );
   assert.equal(after('deadline', 60_000, 60_000)(), null);
   assert.equal(after('submitted', 75_400, 60_000)(), null);
+  const inShort = { stop: 'deadline', exitCode: null, log: blob, waitedMs: 75_400, waitingMs: 30_000 } as const;
+  assert.throws(
+    () => unscored({ unscored: [], waitingMs: 3_600_000 }, { end: inShort, trace: clean }),
+    /stands still for 30 s at most \(what the longest lifetime of its sandbox leaves\)/,
+  );
   // Without a ceiling the clock never stands still, and what the agent left counts.
   assert.equal(after('deadline', 75_400, 0)(), null);
 });

@@ -11,14 +11,14 @@ import { e2bSettings } from '../../../helpers/e2b/settings.ts';
 import { agentCases, taskToFix } from '../../../helpers/rollouts/agent-cases.ts';
 import { startAgentRollouts } from '../../../helpers/rollouts/agent-rollouts.ts';
 
-it('an agent works in an E2B sandbox, over a stream that is cut in a turn, and another sandbox grades it', async () => {
+it('an agent works in an E2B sandbox that lives for an hour at most, over a stream that is cut in a turn, and another grades it', async () => {
   const [{ agent, calls }] = agentCases as [(typeof agentCases)[number]];
   const home = mkdtempSync(join(tmpdir(), 'e2b-home-'));
   const image = 'temper-tasks:bookworm';
   const programs = [await createRuntime({ cacheDir: join(home, 'cache') }).prepare()];
   const template = { image, cpuCount: 2, memoryMB: 8_192, programs };
-  const server = await startE2bServer({ templates: { [templateNameOf(image)]: template } });
-  const provider = createE2bProvider({ stack: 'test-stack', ...e2bSettings(server, home) });
+  const server = await startE2bServer({ maxHours: 1, templates: { [templateNameOf(image)]: template } });
+  const provider = createE2bProvider({ stack: 'test-stack', ...e2bSettings(server, home), longestMs: 3_600_000 });
   let sampled = 0;
   const rollouts = await startAgentRollouts(
     async (_, { model: { tokens } }) => {
