@@ -6,7 +6,7 @@ import { reaperId } from '../workflows/contracts/ids.ts';
 import { ensureSchedule } from './schedules.ts';
 
 /** The period of the reaper. */
-const reapEvery = '1m';
+const reapEveryMs = 60_000;
 
 interface ReaperContext {
   readonly host: Host;
@@ -20,7 +20,7 @@ export async function startReaper({ host, client, log }: ReaperContext, signal: 
   await reapAtStart(reaper, log, signal);
   await ensureSchedule(client, {
     scheduleId: reaperId(host.name),
-    every: reapEvery,
+    everyMs: reapEveryMs,
     workflowType: 'reaper',
     args: [{ host: host.name }],
     summary: `removes what dead rollouts left on ${host.name}`,

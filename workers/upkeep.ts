@@ -16,7 +16,7 @@ import { ensureSchedule } from './schedules.ts';
 
 /** The longest duration of a pass of retention, which the next one continues. */
 const retentionLimitMs = 10 * 60_000;
-const retentionEvery = '1h';
+const retentionEveryMs = 3_600_000;
 
 interface UpkeepContext {
   readonly notes: HostNotes;
@@ -64,7 +64,7 @@ export async function takeNamespace(
   await requireNamespace(state, options);
   await ensureSchedule(client, {
     scheduleId: retentionSchedule,
-    every: retentionEvery,
+    everyMs: retentionEveryMs,
     workflowType: 'retention',
     args: [],
     summary: 'removes what nothing needs any more',

@@ -39,7 +39,7 @@ describe('the command that forgets a host', () => {
     await claim();
     await ensureSchedule(server.client, {
       scheduleId: reaperId('one'),
-      every: '1h',
+      everyMs: 3_600_000,
       workflowType: 'reaper',
       args: [{ host: 'one' }],
       summary: 'looks after host one',
@@ -59,6 +59,25 @@ describe('the command that forgets a host', () => {
     assert.notEqual(lease.now().state, 'valid');
     // The server's list follows a moment later.
     await until(async () => !(await hasReaper()));
+  });
+
+  it('changes a schedule that another release has created, and leaves it paused', async () => {
+    const schedule = { scheduleId: 'temper-test', workflowType: 'reaper', args: [{ host: 'one' }], summary: 'a test' };
+    const handle = server.client.schedule.getHandle(schedule.scheduleId);
+    await ensureSchedule(server.client, { ...schedule, everyMs: 3_600_000 });
+    await handle.pause('by hand');
+    const updates = async (): Promise<number> => (await handle.describe()).info.lastUpdatedAt?.getTime() ?? 0;
+    const before = await updates();
+    await ensureSchedule(server.client, { ...schedule, everyMs: 3_600_000 });
+    assert.equal(await updates(), before);
+    await ensureSchedule(server.client, { ...schedule, args: [{ host: 'two' }], everyMs: 7_200_000 });
+    const { spec, policies, action, state } = await handle.describe();
+    assert.deepEqual(
+      spec.intervals?.map(({ every }) => every),
+      [7_200_000],
+    );
+    assert.deepEqual([policies.catchupWindow, action.args, state.paused], [7_200_000, [{ host: 'two' }], true]);
+    await handle.delete();
   });
 
   it('asks for --yes where there is no terminal', async () => {
