@@ -22,3 +22,10 @@ export function createHeadBuffer(maxBytes: number): HeadBuffer {
     truncated: () => truncated,
   };
 }
+
+/** Reads a stream to its end, and keeps its first bytes. */
+export async function readHead(source: AsyncIterable<unknown>, maxBytes: number): Promise<Buffer> {
+  const head = createHeadBuffer(maxBytes);
+  for await (const chunk of source) if (chunk instanceof Uint8Array) head.push(Buffer.from(chunk));
+  return head.bytes();
+}

@@ -32,24 +32,45 @@ export interface Listing {
   readonly names: readonly string[];
 }
 
-export interface ReadChanges {
+/** The names that changes consist of, beside the files themselves. */
+export interface Contents {
   /** Directories whose content was changed, as far as they are from the image. */
   readonly listings: readonly Listing[];
   /** Paths that the image does not have; the entries hold all that is in them. */
   readonly added: readonly string[];
-  /** Set if more than `mostCarriedFiles` were changed; nothing is listed then. */
+}
+
+export interface ReadChanges extends Contents {
+  /** Set if the changes exceed `carriedLimits`; nothing is listed then. */
   readonly tooMany?: boolean;
   /** Yields everything that was added or changed. Directories come before what is in them. */
   entries(): AsyncIterable<CarriedEntry>;
 }
 
 /** Changes on their way into a sandbox. */
-export interface WrittenChanges extends Pick<ReadChanges, 'listings' | 'added'> {
+export interface WrittenChanges extends Contents {
   readonly entries: AsyncIterable<CarriedEntry>;
 }
 
-/** The most files, links and directories that are carried. */
-export const mostCarriedFiles = 500_000;
+export interface CarriedLimits {
+  /** The most files, links and directories that are carried, and the most names of what was added and of what changed directories hold. */
+  readonly files: number;
+  /** The most characters of those names. */
+  readonly characters: number;
+}
+
+/** The limits of what is read of a sandbox: an agent makes millions of files in a minute. */
+export const carriedLimits: CarriedLimits = { files: 500_000, characters: 32 * 2 ** 20 };
+
+/** Stands for changes above the limits, of which nothing is carried. */
+export const tooManyChanges: ReadChanges = {
+  listings: [],
+  added: [],
+  tooMany: true,
+  async *entries() {
+    // Nothing is carried of too much.
+  },
+};
 
 export interface SandboxChanges {
   /** Notes what the sandbox holds before its agent starts, where its image does not tell that. Repeatable. */

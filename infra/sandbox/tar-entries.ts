@@ -1,5 +1,9 @@
 import { once } from 'node:events';
+import { setImmediate as turn } from 'node:timers/promises';
 import { type Extract, extract, type Header, type Pack } from 'tar-stream';
+
+/** Bytes of a tar after which the event loop gets a turn: an entry without content has 512. */
+const atOnceBytes = 64 * 2 ** 10;
 
 export interface TarEntry {
   readonly header: Header;
@@ -18,8 +22,11 @@ export async function* tarEntries(source: AsyncIterable<Uint8Array>): AsyncItera
 async function fill(reader: Extract, source: AsyncIterable<Uint8Array>): Promise<void> {
   try {
     for await (const chunk of source) {
-      if (reader.destroying) return;
-      if (reader.write(chunk) === false) await drained(reader);
+      for (let at = 0; at < chunk.length; at += atOnceBytes) {
+        if (reader.destroying) return;
+        if (reader.write(chunk.subarray(at, at + atOnceBytes)) === false) await drained(reader);
+        if (chunk.length > atOnceBytes) await turn();
+      }
     }
     reader.end(null);
   } catch (error) {

@@ -14,6 +14,7 @@ import {
   listFiles,
   listScript,
   type RunScript,
+  refusedNames,
   stdinOf,
   unreadable,
   unreadDirectories,
@@ -202,10 +203,10 @@ async function compare(run: RunScript, workdir: string): Promise<ExecResult | 'u
   const files = await listFiles(run, workdir, first.stdout);
   if (typeof files === 'string' || !('present' in files)) return files;
   if (files.removed.length > 0) {
-    const removed = await run(removeScript, [workdir], stdinOf(files.removed));
+    const removed = await run(removeScript, [workdir], await stdinOf(files.removed));
     if (removed.exitCode !== 0 || removed.timedOut) return removed;
   }
-  const result = await run(takeScript, [workdir], stdinOf(files.present));
+  const result = await run(takeScript, [workdir], await stdinOf(files.present));
   return isUnreadable(result) ? 'unreadable' : result;
 }
 
@@ -234,7 +235,7 @@ async function compareReadable(run: RunScript, workdir: string, mayTake: () => b
   if (typeof files === 'string' || !('present' in files)) return { taken: files, unread: [] };
   const closed = unreadDirectories(listed);
   // Git removes a name itself if it is gone, and does not if it cannot be read.
-  const take = (names: readonly string[]) => run(takeOnlyScript, [workdir], stdinOf(names));
+  const take = async (names: readonly string[]) => run(takeOnlyScript, [workdir], await stdinOf(names));
   const unread = await takeReadable({ take, mayTake }, [...files.present, ...files.removed]);
   if ('exitCode' in unread) return { taken: unread, unread: closed };
   return { taken: await run(differenceScript, [workdir]), unread: [...closed, ...unread] };
@@ -268,10 +269,6 @@ const isTooMuch = ({ exitCode, stderr, stdout, truncated }: ExecResult): boolean
   stdout.length > maxPatchBytes ||
   exitCode === tooMuch ||
   (exitCode !== 0 && stderr.includes('File too large'));
-
-/** Returns the names that git stores in no tree, such as `.GIT/config`. */
-const refusedNames = ({ stderr }: ExecResult): readonly string[] =>
-  [...stderr.toString('latin1').matchAll(/^Ignoring path (.*)/gm)].map(([, name = '']) => name);
 
 /** Returns a diff without changes. */
 export async function emptyDiff(store: Store, baseCommit: string): Promise<Diff> {

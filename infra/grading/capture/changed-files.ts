@@ -1,4 +1,5 @@
 import type { ExecResult } from '../../sandbox/sandbox.ts';
+import { eachInTurns, filterInTurns, joinInTurns, setInTurns, textsIn } from '../../sandbox/turns.ts';
 import { gitPrelude, octalName } from '../plain-git.ts';
 import { keptBase, keptRules } from '../workspace/kept-base.ts';
 
@@ -20,6 +21,10 @@ export type RunScript = (script: string, args: readonly string[], stdin?: Buffer
 
 /** The largest number of new files. No change with more can be reviewed, and git would take minutes for it. */
 const maxNewFiles = 20_000;
+/** The largest number of names in one list, including ignored ones: an agent makes millions of files in a minute. */
+const maxNames = 500_000;
+/** The bytes of warnings that are searched for names. Those behind them are evidence of the same kind. */
+const maxWarningBytes = 2 ** 20;
 /** The largest number of repositories that the agent may have made inside its workspace, and their deepest nesting. */
 const maxRepositories = 500;
 const maxDepth = 20;
@@ -72,42 +77,60 @@ export async function listFiles(
   listed: Buffer,
   what: Wanted = 'all',
 ): Promise<Listing | ExecResult> {
-  const [base = [], outer = [], rules = []] = lists(listed);
+  const all = await lists(listed);
+  if (all === null) return 'too-many';
+  const [base = [], outer = [], rules = []] = all;
   const files = await withInner(run, { workdir, what }, outer);
   if (!Array.isArray(files)) return files;
   const ofBase = new Set(base);
-  const fresh = files.filter((name) => !ofBase.has(name));
+  const fresh = await filterInTurns(files, (name) => !ofBase.has(name));
   const ignored = rules.length === 0 ? [] : await findIgnored(run, fresh);
   if (!Array.isArray(ignored)) return ignored;
-  const leftOut = new Set(ignored);
+  const leftOut = await setInTurns(ignored);
   const directories = directoriesOf(base);
   // An ignored file that replaces a directory of the base counts: it shows that the directory was removed.
-  const counted = fresh.filter((name) => !leftOut.has(name) || directories.has(name));
+  const counted = await filterInTurns(fresh, (name) => !leftOut.has(name) || directories.has(name));
   if (counted.length > maxNewFiles) return 'too-many';
-  const found = new Set(files);
-  const present = [...files.filter((name) => ofBase.has(name)), ...counted];
+  const found = await setInTurns(files);
+  const present = [...(await filterInTurns(files, (name) => ofBase.has(name))), ...counted];
   return { present, removed: base.filter((name) => !found.has(name) && !isBelowAny(name, found)) };
 }
 
 /** Returns the names of the directories that git could not read, as it prints them, cut where they are long. */
 export const unreadDirectories = ({ stderr }: Pick<ExecResult, 'stderr'>): readonly string[] =>
-  [...stderr.toString('latin1').matchAll(/^warning: could not open directory '([^'\n]*)/gm)].map(
-    ([, name = '']) => name,
-  );
+  namesIn(stderr, /^warning: could not open directory '([^'\n]*)/gm);
+
+/** Returns the names that git stores in no tree, such as `.GIT/config`. */
+export const refusedNames = ({ stderr }: Pick<ExecResult, 'stderr'>): readonly string[] =>
+  namesIn(stderr, /^Ignoring path (.*)/gm);
+
+const namesIn = (stderr: Buffer, pattern: RegExp): readonly string[] =>
+  [...stderr.toString('latin1', 0, maxWarningBytes).matchAll(pattern)].map(([, name = '']) => name);
+
+const closed = 'warning: could not open directory';
 
 /** Whether a script could not read a directory. Git lists no unreadable directory, and only prints a warning. */
 export const isUnreadable = ({ exitCode, stderr }: ExecResult): boolean =>
   exitCode === unreadable ||
   (exitCode !== 0 && stderr.includes('Permission denied')) ||
-  /^warning: could not open directory/m.test(stderr.toString('latin1'));
+  stderr.includes(`\n${closed}`) ||
+  stderr.toString('latin1', 0, closed.length) === closed;
 
-function lists(output: Buffer): readonly (readonly string[])[] {
+/** Reads printed lists; null for more names than an agent's work ever has. */
+async function lists(output: Buffer): Promise<readonly (readonly string[])[] | null> {
   const all: string[][] = [[]];
-  for (const name of output.toString('latin1').split('\0')) {
-    if (name === mark) all.push([]);
-    else if (name !== '') all.at(-1)?.push(name);
-  }
-  return all;
+  let names = 0;
+  await eachInTurns(textsIn(output, 'latin1'), (name) => {
+    if (name === mark) {
+      all.push([]);
+      names = 0;
+    } else {
+      all.at(-1)?.push(name);
+      names += 1;
+    }
+    return names <= maxNames && all.length <= maxNames;
+  });
+  return names <= maxNames && all.length <= maxNames ? all : null;
 }
 
 /** Replaces each inner repository, which git lists as one name with a slash at its end, by the files in it. */
@@ -125,7 +148,8 @@ async function withInner(
     if (what === 'all' && isUnreadable(listed)) return 'unreadable';
     if (listed.truncated) return 'too-many';
     if (listed.exitCode !== 0 || listed.timedOut) return listed;
-    const found = lists(listed.stdout);
+    const found = await lists(listed.stdout);
+    if (found === null || files.length > maxNames) return 'too-many';
     const names = open.flatMap((directory, index) => (found[index] ?? []).map((name) => directory + name));
     for (const name of names) if (!name.endsWith('/')) files.push(name);
     open = names.filter((name) => name.endsWith('/'));
@@ -135,15 +159,18 @@ async function withInner(
 
 async function findIgnored(run: RunScript, names: readonly string[]): Promise<string[] | 'too-many' | ExecResult> {
   if (names.length === 0) return [];
-  const ignored = await run(ignoredScript, [], stdinOf(names.map((name) => `./${name}`)));
+  const ignored = await run(ignoredScript, [], await joinInTurns(dotted(names), 'latin1'));
   if (ignored.truncated) return 'too-many';
   if (ignored.exitCode !== 0 || ignored.timedOut) return ignored;
-  return (lists(ignored.stdout)[0] ?? []).map((name) => name.slice(2));
+  return ((await lists(ignored.stdout))?.[0] ?? []).map((name) => name.slice(2));
+}
+
+function* dotted(names: readonly string[]): Iterable<string> {
+  for (const name of names) yield `./${name}`;
 }
 
 /** Encodes names as git's `-z --stdin` reads them. */
-export const stdinOf = (names: readonly string[]): Buffer =>
-  Buffer.from(names.map((name) => `${name}\0`).join(''), 'latin1');
+export const stdinOf = (names: readonly string[]): Promise<Buffer> => joinInTurns(names, 'latin1');
 
 function directoriesOf(names: readonly string[]): ReadonlySet<string> {
   const all = new Set<string>();

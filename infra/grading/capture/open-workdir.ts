@@ -1,5 +1,6 @@
 import { FileRefused } from '../../sandbox/failure.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
+import { eachInTurns } from '../../sandbox/turns.ts';
 import { keptBase } from '../workspace/kept-base.ts';
 
 /** The list of the modes that files of the workspace had before they were opened, out of the agent's reach. */
@@ -70,8 +71,11 @@ export async function readClosedModes(
     if (error instanceof FileRefused) return new Map();
     throw error;
   }
-  const lines = list.toString('utf8').matchAll(/^([0-7]{1,4}) (\/.*)$/gm);
-  return new Map([...lines].map(([, mode = '', path = '']) => [path, Number.parseInt(mode, 8)]));
+  const modes = new Map<string, number>();
+  await eachInTurns(list.toString('utf8').matchAll(/^([0-7]{1,4}) (\/.*)$/gm), ([, mode = '', path = '']) =>
+    modes.set(path, Number.parseInt(mode, 8)),
+  );
+  return modes;
 }
 
 /** Returns the mode that a file gets when its workspace is opened. */

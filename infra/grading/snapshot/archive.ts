@@ -5,18 +5,19 @@ import { z } from 'zod';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { Flag } from '../../../workflows/contracts/flags.ts';
 import type { Snapshot } from '../../../workflows/contracts/snapshot.ts';
-import type { CarriedEntry, CarriedHeader, CarriedOwner, WrittenChanges } from '../../sandbox/changes.ts';
+import { joinContents } from '../../sandbox/carry/contents.ts';
+import type { CarriedEntry, CarriedHeader, CarriedOwner, Contents, WrittenChanges } from '../../sandbox/changes.ts';
 import { collect } from '../../sandbox/files.ts';
 import { type TarEntry, tarEntries } from '../../sandbox/tar-entries.ts';
 import type { Store } from '../../store/store.ts';
 import { unreadFlag } from '../flags/capture.ts';
 
 /*
- * The archive of a snapshot: a tar whose first entry says what was added and what is left in changed directories. The others are
- * the files, below `root`.
+ * The archive of a snapshot: a tar whose first entries say what was added and what is left in changed directories, a piece each. The
+ * others are the files, below `root`.
  */
 
-export const contentsName = 'contents.json';
+const contentsName = 'contents.json';
 const root = 'root';
 /** Stands for the agent's uid, which no account of an image has. */
 const agentId = 119_999;
@@ -28,6 +29,8 @@ const contents = z.object({
 
 const idOf = (owner: CarriedOwner): number => (owner === 'agent' ? agentId : owner);
 const ownerOf = (id: number): CarriedOwner => (id === agentId ? 'agent' : id);
+
+export const contentsHeader = (size: number) => ({ name: contentsName, type: 'file', mode: 0o644, size }) as const;
 
 export function archiveHeader({ path, type, mode, uid, gid, mtime, target, size }: CarriedHeader) {
   return {
@@ -60,23 +63,34 @@ export async function openSnapshot(store: Store, { parts }: Pick<Snapshot, 'part
   packed.on('error', (error) => unpacked.destroy(error));
   packed.pipe(unpacked);
   const entries = tarEntries(unpacked)[Symbol.asyncIterator]();
-  const first = await entries.next();
+  const joined = joinContents();
+  let first = await entries.next();
   if (first.done === true || first.value.header.name !== contentsName) {
     throw new TemperFailure(
       'BlobMissing',
       `expected the beginning of a snapshot in the blob ${parts[0]}, got something else`,
     );
   }
-  const found = contents.parse(JSON.parse((await collect(Readable.from(first.value.content))).toString()));
-  return { ...found, entries: carried({ [Symbol.asyncIterator]: () => entries }) };
+  for (; first.done !== true && first.value.header.name === contentsName; first = await entries.next()) {
+    joined.add(await pieceIn(first.value));
+  }
+  const { listings, added } = joined;
+  return { listings, added, entries: carried(first, { [Symbol.asyncIterator]: () => entries }) };
+}
+
+async function pieceIn({ content }: TarEntry): Promise<Contents> {
+  return contents.parse(JSON.parse((await collect(Readable.from(content))).toString()));
 }
 
 async function* partsIn(store: Store, parts: readonly string[]): AsyncIterable<Uint8Array> {
   for (const digest of parts) yield store.get(digest);
 }
 
-async function* carried(entries: AsyncIterable<TarEntry>): AsyncIterable<CarriedEntry> {
-  for await (const { header, content } of entries) yield { header: carriedHeader(header), content };
+async function* carried(first: IteratorResult<TarEntry>, rest: AsyncIterable<TarEntry>): AsyncIterable<CarriedEntry> {
+  const carriedOf = ({ header, content }: TarEntry): CarriedEntry => ({ header: carriedHeader(header), content });
+  if (first.done === true) return;
+  yield carriedOf(first.value);
+  for await (const entry of rest) yield carriedOf(entry);
 }
 
 function carriedHeader({ name, type, mode, uid, gid, mtime, linkname, size }: Header): CarriedHeader {

@@ -68,7 +68,7 @@ export async function judgeSnapshot(
 }
 
 const tooLarge = (above: number): string =>
-  `all that the agent changed in its sandbox is above ${Math.round(above / 2 ** 20)} MB (TEMPER_SNAPSHOT_MB), or above 500,000 files`;
+  `all that the agent changed in its sandbox is above ${Math.round(above / 2 ** 20)} MB (TEMPER_SNAPSHOT_MB), above 500,000 files, or their names are above 32 MB`;
 
 async function write(sandbox: Sandbox, changes: WrittenChanges, signal: AbortSignal): Promise<string | null> {
   if (sandbox.changes === undefined) throw new Error(`expected a sandbox that takes changes, got ${sandbox.kind}`);

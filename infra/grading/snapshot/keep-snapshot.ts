@@ -3,7 +3,8 @@ import { pipeline } from 'node:stream/promises';
 import { constants, createZstdCompress } from 'node:zlib';
 import { type Pack, pack } from 'tar-stream';
 import type { Snapshot } from '../../../workflows/contracts/snapshot.ts';
-import { type CarriedEntry, mostCarriedFiles, type ReadChanges } from '../../sandbox/changes.ts';
+import { piecesOf } from '../../sandbox/carry/contents.ts';
+import { type CarriedEntry, carriedLimits, type ReadChanges } from '../../sandbox/changes.ts';
 import { wasEndedInside } from '../../sandbox/failure.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { addEntry } from '../../sandbox/tar-entries.ts';
@@ -11,7 +12,7 @@ import { usingWhatAgentLeft } from '../../sandbox/what-agent-left.ts';
 import type { Store } from '../../store/store.ts';
 import { openedMode, readClosedModes } from '../capture/open-workdir.ts';
 import { patientAttempts } from '../late.ts';
-import { archiveHeader, contentsName } from './archive.ts';
+import { archiveHeader, contentsHeader } from './archive.ts';
 import { createScrubber, type Scrubber } from './scrub.ts';
 
 /** The length of the reason why a snapshot is empty, which is in history. */
@@ -96,7 +97,7 @@ export async function keepChanges(
   { secrets, mostBytes }: Pick<SnapshotOptions, 'secrets' | 'mostBytes'>,
   signal: AbortSignal,
 ): Promise<Snapshot> {
-  if (read.tooMany) return { kind, parts: [], entries: mostCarriedFiles, bytes: 0, above: mostBytes };
+  if (read.tooMany) return { kind, parts: [], entries: carriedLimits.files, bytes: 0, above: mostBytes };
   const counted = { entries: 0, bytes: 0 };
   const parts: string[] = [];
   const tar = pack();
@@ -132,13 +133,14 @@ async function fill(
   { listings, added, entries }: ReadChanges,
   { scrubber, counted, mostBytes }: Filling,
 ): Promise<void> {
-  const contents = Buffer.from(scrubber.text(JSON.stringify({ listings, added })));
-  const header = { name: contentsName, type: 'file', mode: 0o644, size: contents.byteLength } as const;
-  await addEntry(tar, header, Readable.from([contents]));
+  for (const piece of piecesOf({ listings, added })) {
+    const contents = Buffer.from(scrubber.text(JSON.stringify(piece)));
+    await addEntry(tar, contentsHeader(contents.byteLength), Readable.from([contents]));
+  }
   for await (const { header, content } of entries()) {
     counted.entries += 1;
     counted.bytes += header.size;
-    if (counted.bytes > mostBytes || counted.entries > mostCarriedFiles) throw new TooLarge();
+    if (counted.bytes > mostBytes || counted.entries > carriedLimits.files) throw new TooLarge();
     await addEntry(tar, archiveHeader(scrubbed(header, scrubber)), scrubber.content(content));
   }
   tar.finalize();

@@ -2,7 +2,8 @@ import { readlinkSync } from 'node:fs';
 import { constants, type FileHandle, open } from 'node:fs/promises';
 import { dirname } from 'node:path/posix';
 import { setImmediate as turn } from 'node:timers/promises';
-import type { CarriedEntry, CarriedHeader, CarriedOwner, Listing } from '../changes.ts';
+import { type CarriedEntry, type CarriedHeader, type CarriedOwner, carriedLimits, type Listing } from '../changes.ts';
+import { itemsATurn } from '../turns.ts';
 import { type CarryScope, type FoundFile, type OpenedModes, openTo, reach, scanFiles, unreadable } from './scan.ts';
 
 // This file also runs in Pods, from its text, so it imports no package.
@@ -13,19 +14,12 @@ export type Baseline = ReadonlyMap<string, string>;
 export interface FoundChanges {
   readonly listings: readonly Listing[];
   readonly added: readonly string[];
-  /** Whether more files were changed than are carried. Nothing is listed then. */
+  /** Whether the changes exceed the limits. Nothing is listed then. */
   readonly tooMany: boolean;
   /** Yields everything that was added or changed. Directories come before what is in them. */
   entries(): AsyncIterable<CarriedEntry>;
 }
 
-/**
- * The most characters of all names in changed directories, including those of files that are not carried, such as FIFOs. As JSON they
- * fit into the largest frame, whatever the names are.
- */
-const mostNameCharacters = 2 ** 25;
-/** Files after which the event loop gets a turn. */
-const atOnce = 500;
 const chunkBytes = 256 * 1024;
 const readFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
@@ -40,28 +34,33 @@ export async function noteFiles(scope: CarryScope): Promise<Baseline> {
 export const startsOf = (baseline: Baseline): readonly string[] =>
   [...baseline.keys()].filter((path) => path === '/' || !baseline.has(dirname(path)));
 
-/** Finds what differs from a baseline; without one, every file counts as changed. */
+/**
+ * Finds what differs from a baseline; without one, every file counts as changed. The names in changed directories count, including
+ * those of files that are not carried, such as FIFOs.
+ */
 export async function findChanges(
   scope: CarryScope,
   baseline: Baseline | null,
-  mostFiles: number,
-  mostCharacters = mostNameCharacters,
+  limits = carriedLimits,
 ): Promise<FoundChanges> {
   const listings: Listing[] = [];
   const added: string[] = [];
   const opened: OpenedModes = new Map();
   const entries = () => changedFiles(scope, baseline, opened);
-  let changed = 0;
-  let characters = 0;
+  let [changed, items, characters] = [0, 0, 0];
   for await (const { path, type, mark, names } of scan(scope, opened)) {
     if (baseline?.get(path) === mark) continue;
     changed += 1;
     for (const name of names) characters += name.length;
+    items += names.length;
     const isNew = baseline !== null && !baseline.has(path);
     const isAdded = isNew && baseline.has(dirname(path));
     const isListed = !isNew && type === 'directory';
-    if (isAdded || isListed) characters += path.length;
-    if (changed > mostFiles || names.length > mostFiles || characters > mostCharacters) {
+    if (isAdded || isListed) {
+      characters += path.length;
+      items += 1;
+    }
+    if (Math.max(changed, items) > limits.files || characters > limits.characters) {
       return { listings: [], added: [], tooMany: true, entries };
     }
     if (isAdded) added.push(path);
@@ -100,7 +99,7 @@ async function* scan(scope: CarryScope, opened: OpenedModes | null): AsyncIterab
   for (const found of scanFiles(scope, opened)) {
     if (found !== null) yield found;
     count += 1;
-    if (count % atOnce === 0) await turn();
+    if (count % itemsATurn === 0) await turn();
   }
 }
 

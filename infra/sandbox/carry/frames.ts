@@ -1,13 +1,14 @@
-import type { CarriedEntry, CarriedHeader, Listing } from '../changes.ts';
+import type { CarriedEntry, CarriedHeader, Contents } from '../changes.ts';
+import { piecesOf } from './contents.ts';
 
 // The changes of a sandbox on their way in or out of a Pod: frames of JSON with their length in four bytes before them. The first
-// one is a `FirstFrame`; each of the others is an `EntryFrame` with the content of a file behind it, until the `end`.
+// ones are pieces of `Contents`, until a `BeginFrame`; each of the others is an `EntryFrame` with the content of a file behind it,
+// until the `end`.
 //
 // This file also runs in Pods, from its text, so it imports no package.
 
-export interface FirstFrame {
-  readonly listings: readonly Listing[];
-  readonly added: readonly string[];
+export interface BeginFrame {
+  readonly begin: true;
   readonly tooMany: boolean;
 }
 
@@ -17,11 +18,17 @@ export type EntryFrame = Omit<CarriedHeader, 'mtime'> & { readonly mtimeMs: numb
 export const end = { end: true } as const;
 
 const lengthBytes = 4;
-const largestFrame = 256 * 2 ** 20;
+/** The largest frame: a piece of names, or a path and a target, of which JSON writes each character as up to six. */
+export const largestFrame = 128 * 2 ** 10;
 
 /** Yields changes as bytes. */
-export async function* encodeChanges(first: FirstFrame, entries: AsyncIterable<CarriedEntry>): AsyncIterable<Buffer> {
-  yield frame(first);
+export async function* encodeChanges(
+  contents: Contents,
+  tooMany: boolean,
+  entries: AsyncIterable<CarriedEntry>,
+): AsyncIterable<Buffer> {
+  for (const piece of piecesOf(contents)) yield frame(piece);
+  yield frame({ begin: true, tooMany });
   for await (const { header, content } of entries) {
     const { mtime, ...rest } = header;
     yield frame({ ...rest, mtimeMs: mtime.getTime() });
@@ -34,7 +41,7 @@ export function headerOf({ mtimeMs, ...rest }: EntryFrame): CarriedHeader {
   return { ...rest, mtime: new Date(mtimeMs) };
 }
 
-function frame(value: FirstFrame | EntryFrame | typeof end): Buffer {
+function frame(value: Contents | BeginFrame | EntryFrame | typeof end): Buffer {
   const json = Buffer.from(JSON.stringify(value));
   const length = Buffer.alloc(lengthBytes);
   length.writeUInt32BE(json.length);

@@ -1,11 +1,12 @@
 import { lchownSync, lstatSync, readFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { CarriedEntry } from '../changes.ts';
+import type { CarriedEntry, CarriedLimits, Contents } from '../changes.ts';
 import { applyChanges } from './apply-changes.ts';
 import { packBaseline, unpackBaseline } from './baseline.ts';
+import { joinContents } from './contents.ts';
 import { findChanges, noteFiles, startsOf } from './find-changes.ts';
-import { type EntryFrame, encodeChanges, type FirstFrame, headerOf, readFrames } from './frames.ts';
+import { type BeginFrame, type EntryFrame, encodeChanges, headerOf, readFrames } from './frames.ts';
 import { type CarryScope, reach } from './scan.ts';
 
 // Runs in a Pod from its text: as the agent, whose rights bound what it reads and writes, or as the grader to get files of the agent.
@@ -16,7 +17,7 @@ import { type CarryScope, reach } from './scan.ts';
 export interface InsideRequest {
   readonly do: 'note' | 'read' | 'write' | 'give';
   readonly scope: CarryScope;
-  readonly mostFiles: number;
+  readonly limits: CarriedLimits;
 }
 
 /** The result of a write, as JSON. */
@@ -45,13 +46,18 @@ async function read(): Promise<void> {
   const packed = Buffer.concat(pieces);
   const baseline = packed.length === 0 ? null : unpackBaseline(packed);
   const starts = baseline === null ? scope.starts : startsOf(baseline);
-  const { entries, ...first } = await findChanges({ ...scope, starts }, baseline, request.mostFiles);
-  await send(encodeChanges(first, first.tooMany ? none() : entries()));
+  const { entries, tooMany, ...contents } = await findChanges({ ...scope, starts }, baseline, request.limits);
+  await send(encodeChanges(contents, tooMany, tooMany ? none() : entries()));
 }
 
 async function write(): Promise<void> {
   const frames = readFrames(process.stdin);
-  const { listings, added } = (await frames.next()) as FirstFrame;
+  const contents = joinContents();
+  for (;;) {
+    const found = (await frames.next()) as Contents | BeginFrame;
+    if ('begin' in found) break;
+    contents.add(found);
+  }
   async function* entries(): AsyncIterable<CarriedEntry> {
     for (;;) {
       const found = (await frames.next()) as EntryFrame | { readonly end: true };
@@ -59,7 +65,7 @@ async function write(): Promise<void> {
       yield { header: headerOf(found), content: frames.content(found.size) };
     }
   }
-  const result: WriteResult = { refusal: await applyChanges(scope, { listings, added, entries: entries() }) };
+  const result: WriteResult = { refusal: await applyChanges(scope, { ...contents, entries: entries() }) };
   // The sender of the rest would mistake the end of this process for a broken connection.
   await frames.skipRest();
   await send([Buffer.from(JSON.stringify(result))]);

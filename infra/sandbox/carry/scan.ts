@@ -1,5 +1,5 @@
 import { type BigIntStats, chmodSync, lstatSync, opendirSync } from 'node:fs';
-import { isWithinAny, mostCarriedFiles } from '../changes.ts';
+import { carriedLimits, isWithinAny } from '../changes.ts';
 
 // This file also runs in Pods, from its text, so it imports no package.
 
@@ -45,14 +45,14 @@ const unreachable: ReadonlySet<unknown> = new Set(['EACCES', 'EPERM', 'ENOENT', 
 export type OpenedModes = Map<string, number>;
 
 /**
- * Yields the files in a scope, each directory before what is in it, without following links, and null for each that is left out, so
- * that a caller knows what it has cost. With `opened`, directories that are closed to the agent itself are opened, and noted there.
+ * Yields the files in a scope, each directory before what is in it, without following links, and null for each that is left out and
+ * for each name in a directory, so that a caller knows what it has cost. With `opened`, directories that are closed to the agent itself are opened, and noted there.
  *
  * Paths are used as they are, because nothing runs that could replace a directory by a link meanwhile.
  */
 export function* scanFiles(scope: CarryScope, opened: OpenedModes | null): Iterable<FoundFile | null> {
   for (const start of scope.starts) {
-    const found = look(scope, start, null, opened);
+    const found = yield* look(scope, start, null, opened);
     if (found === null) continue;
     if (found.isTheirs) yield found.file;
     const open: OpenDirectory[] = [openDirectory(found.file)];
@@ -61,7 +61,7 @@ export function* scanFiles(scope: CarryScope, opened: OpenedModes | null): Itera
       at.next += 1;
       if (name === undefined) open.pop();
       else {
-        const inside = look(scope, `${at.path === '/' ? '' : at.path}/${name}`, at.device, opened);
+        const inside = yield* look(scope, `${at.path === '/' ? '' : at.path}/${name}`, at.device, opened);
         yield inside?.isTheirs ? inside.file : null;
         if (inside?.file.type === 'directory') open.push(openDirectory(inside.file));
       }
@@ -80,19 +80,19 @@ interface OpenDirectory {
 const openDirectory = ({ path, stat, names }: FoundFile): OpenDirectory => ({ path, device: stat.dev, names, next: 0 });
 
 /** Looks at one file. Returns null for what is left out: fixed paths, other types, and directories of another device. */
-function look(
+function* look(
   scope: CarryScope,
   path: string,
   device: bigint | null,
   opened: OpenedModes | null,
-): { readonly file: FoundFile; readonly isTheirs: boolean } | null {
+): Generator<null, { readonly file: FoundFile; readonly isTheirs: boolean } | null> {
   if (path.length > longestPath || isWithinAny(path, scope.fixed)) return null;
   const stat = reach(() => lstatSync(scope.root + path, { bigint: true }));
   const type = stat && typeOf(stat);
   if (!stat || !type) return null;
   // What is mounted belongs to someone else.
   if (type === 'directory' && device !== null && stat.dev !== device) return null;
-  const names = type === 'directory' ? (namesIn(scope, path, stat, opened) ?? []) : [];
+  const names = type === 'directory' ? yield* namesIn(scope, path, stat, opened) : [];
   return { file: { path, type, stat, mark: markOf(stat), names }, isTheirs: isTheirs(stat, type, scope) };
 }
 
@@ -107,35 +107,33 @@ function typeOf(stat: BigIntStats): FoundFile['type'] | undefined {
 
 const markOf = ({ ino, ctimeNs, size, mode }: BigIntStats): string => `${ino}:${ctimeNs}:${size}:${mode}`;
 
-function namesIn(
+/** Lists a directory one name after another, since there may be millions: a few more than are carried will do. */
+function* namesIn(
   scope: CarryScope,
   path: string,
   stat: BigIntStats,
   opened: OpenedModes | null,
-): readonly string[] | undefined {
+): Generator<null, readonly string[]> {
   const isClosed = stat.uid === BigInt(scope.uid) && (stat.mode & ownerMayAll) !== ownerMayAll;
   if (isClosed && opened !== null) openTo(scope, path, stat, opened);
-  return reach(() => listNames(scope.root + path));
+  const open = reach(() => opendirSync(scope.root + path));
+  if (open === undefined) return [];
+  const names: string[] = [];
+  try {
+    for (let entry = open.readSync(); entry !== null && names.length <= carriedLimits.files; entry = open.readSync()) {
+      if (!entry.name.includes(unreadable)) names.push(entry.name);
+      yield null;
+    }
+  } finally {
+    open.closeSync();
+  }
+  return names;
 }
 
 /** Gives the agent all rights on its own file, and notes the mode that the file had. */
 export function openTo({ root }: CarryScope, path: string, { mode }: BigIntStats, opened: OpenedModes): void {
   if (!opened.has(path)) opened.set(path, Number(mode & 0o7777n));
   reach(() => chmodSync(root + path, Number((mode & 0o7777n) | ownerMayAll)));
-}
-
-/** Lists a directory one name after another, since there may be millions: a few more than are carried will do. */
-function listNames(directory: string): readonly string[] {
-  const names: string[] = [];
-  const open = opendirSync(directory);
-  try {
-    for (let entry = open.readSync(); entry !== null && names.length <= mostCarriedFiles; entry = open.readSync()) {
-      if (!entry.name.includes(unreadable)) names.push(entry.name);
-    }
-  } finally {
-    open.closeSync();
-  }
-  return names;
 }
 
 /** Returns what a call returns; undefined if the file cannot be reached. */

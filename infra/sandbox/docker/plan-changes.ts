@@ -1,5 +1,6 @@
 import { dirname } from 'node:path/posix';
 import { isAboveAny, isWithinAny } from '../changes.ts';
+import { eachInTurns, filterInTurns } from '../turns.ts';
 
 /** One line of `docker diff`: 0 changed, 1 added, 2 deleted. */
 export interface DiffLine {
@@ -31,41 +32,49 @@ export interface PlannedArchive {
 const together = { inside: 6, below: 64 } as const;
 
 /** Plans the archives that hold the changes of a container, without the paths in `leftOut`. */
-export function planChanges(lines: readonly DiffLine[], leftOut: readonly string[]): ChangesPlan {
-  const kept = lines.filter(({ Path }) => !isWithinAny(Path, leftOut));
-  const present = kept.filter(({ Kind }) => Kind !== 2);
-  // An added directory that holds something of temper's own is taken piece by piece.
-  const isWhole = ({ Path, Kind }: DiffLine): boolean => Kind === 1 && !isAboveAny(Path, leftOut);
-  const wholes = new Set(present.filter(isWhole).map(({ Path }) => Path));
+export async function planChanges(lines: readonly DiffLine[], leftOut: readonly string[]): Promise<ChangesPlan> {
+  const parents = new Set<string>();
+  const present: DiffLine[] = [];
+  const wholes = new Set<string>();
+  await eachInTurns(lines, (line) => {
+    const { Path, Kind } = line;
+    if (isWithinAny(Path, leftOut)) return;
+    parents.add(dirname(Path));
+    if (Kind === 2) return;
+    present.push(line);
+    // An added directory that holds something of temper's own is taken piece by piece.
+    if (Kind === 1 && !isAboveAny(Path, leftOut)) wholes.add(Path);
+  });
   const inWhole = (path: string): boolean => {
     for (const one of above(path)) if (wholes.has(one)) return true;
     return false;
   };
-  const outer = present.map(({ Path }) => Path).filter((path) => !inWhole(path));
-  const parents = new Set(kept.map(({ Path }) => dirname(Path)));
   const isDirectory = (path: string): boolean => parents.has(path) && !wholes.has(path);
 
+  const outer = new Set<string>();
   const inside = new Map<string, number>();
   const below = new Map<string, number>();
   const count = (counts: Map<string, number>, path: string): unknown => counts.set(path, (counts.get(path) ?? 0) + 1);
-  for (const path of outer.filter((one) => !isDirectory(one))) {
-    count(inside, dirname(path));
-    for (const one of above(path)) count(below, one);
-  }
+  await eachInTurns(present, ({ Path }) => {
+    if (inWhole(Path)) return;
+    outer.add(Path);
+    if (isDirectory(Path)) return;
+    count(inside, dirname(Path));
+    for (const one of above(Path)) count(below, one);
+  });
   const isTogether = (path: string): boolean =>
     (inside.get(path) ?? 0) >= together.inside || (below.get(path) ?? 0) >= together.below;
   const archives = new Map<string, PlannedArchive>();
-  for (const path of outer) {
+  await eachInTurns(outer, (path) => {
     const shared = [path, ...above(path)].findLast((one) => isDirectory(one) && isTogether(one));
     if (shared === undefined) archives.set(path, { path, first: !wholes.has(path) });
     else archives.set(shared, { path: shared, first: false });
-  }
-  const wanted = new Set(outer);
+  });
   return {
-    changed: ['/', ...outer.filter((path) => !wholes.has(path))],
-    added: outer.filter((path) => wholes.has(path)),
+    changed: ['/', ...(await filterInTurns(outer, (path) => !wholes.has(path)))],
+    added: await filterInTurns(outer, (path) => wholes.has(path)),
     archives: [...archives.values()],
-    isWanted: (path) => !isWithinAny(path, leftOut) && (wanted.has(path) || inWhole(path)),
+    isWanted: (path) => !isWithinAny(path, leftOut) && (outer.has(path) || inWhole(path)),
   };
 }
 

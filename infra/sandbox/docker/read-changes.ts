@@ -4,18 +4,25 @@ import type Docker from 'dockerode';
 import type { Header } from 'tar-stream';
 import { z } from 'zod';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
-import { type CarriedHeader, type CarriedOwner, ownPaths, type ReadChanges } from '../changes.ts';
+import {
+  type CarriedHeader,
+  type CarriedOwner,
+  carriedLimits,
+  ownPaths,
+  type ReadChanges,
+  tooManyChanges,
+} from '../changes.ts';
 import { SandboxFailure } from '../failure.ts';
 import { ListKilled, listDirectories } from '../shell/listing.ts';
 import type { Shell } from '../shell/shell.ts';
 import { bytesOf, drain, type TarEntry, tarEntries } from '../tar-entries.ts';
+import { filterInTurns } from '../turns.ts';
 import { accountFiles, withoutUid } from './account-files.ts';
+import { type ListLimits, readLines } from './changed-lines.ts';
 import { callDaemon, orIfMissing } from './daemon.ts';
 import { listMountPoints } from './device-mounts.ts';
 import { type DiffLine, type PlannedArchive, planChanges } from './plan-changes.ts';
 
-/** The daemon's list of changed paths: 0 changed, 1 added, 2 deleted. */
-const diffLines = z.array(z.object({ Path: z.string(), Kind: z.number() })).nullable();
 const inspected = z.object({
   Mounts: z.array(z.object({ Destination: z.string() })).default([]),
   HostConfig: z
@@ -48,26 +55,15 @@ export async function ownPathsOf(container: Docker.Container, shell: Shell, sign
   return { own: [...ownPaths, ...mounts, ...ofDevices], hasDevices };
 }
 
-/** The most bytes of the daemon's list of changed paths, which an agent makes as long as it likes. */
-const mostListBytes = 128 * 2 ** 20;
-/** The most bytes of the paths whose names a snapshot lists. */
-const mostNameBytes = 32 * 2 ** 20;
+/** The limits of the daemon's list of changed paths, which an agent makes as long as it likes. */
+const listLimits: ListLimits = { bytes: carriedLimits.characters, lines: carriedLimits.files };
 
 /** Lists the changed paths of a container; null if the list is longer than an agent's work ever is. */
 export async function listChanged(
   container: Docker.Container,
-  mostBytes = mostListBytes,
+  limits = listLimits,
 ): Promise<readonly DiffLine[] | null> {
-  const list = await readFiles(() => openList(container));
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of bytesOf(list)) {
-    size += chunk.length;
-    // Leaving the loop ends the answer.
-    if (size > mostBytes) return null;
-    chunks.push(chunk);
-  }
-  return diffLines.parse(JSON.parse(Buffer.concat(chunks).toString('utf8'))) ?? [];
+  return readLines(bytesOf(await readFiles(() => openList(container))), limits);
 }
 
 /** Asks the daemon for the list as a stream: the client's own call reads it as one text, and one that is too long ends this process. */
@@ -91,16 +87,6 @@ async function readFiles<Result>(call: () => Promise<Result>): Promise<Result> {
   }
 }
 
-/** Stands for changes of which nothing is carried. */
-const tooMany: ReadChanges = {
-  listings: [],
-  added: [],
-  tooMany: true,
-  async *entries() {
-    // Nothing is carried of too much.
-  },
-};
-
 /** Reads what differs between a container and its image. The daemon itself packs the files, so no program inside is trusted. */
 export async function readChanges(
   container: Docker.Container,
@@ -110,18 +96,16 @@ export async function readChanges(
 ): Promise<ReadChanges> {
   const { own } = await ownPathsOf(container, shell, signal);
   const lines = await listChanged(container);
-  if (lines === null) return tooMany;
-  const plan = planChanges(
-    lines.filter(({ Path }) => !Path.includes(unreadable)),
-    [...own, ...leftOut],
-  );
-  const listed = [...plan.added, ...plan.changed].reduce((sum, path) => sum + Buffer.byteLength(path), 0);
-  if (listed > mostNameBytes) return tooMany;
+  if (lines === null) return tooManyChanges;
+  const named = await filterInTurns(lines, ({ Path }) => !Path.includes(unreadable));
+  const plan = await planChanges(named, [...own, ...leftOut]);
+  const listings = await listDirectories(shell, plan.changed, signal).catch((error: unknown) => {
+    throw error instanceof ListKilled ? fullMemory(shell.name, error) : error;
+  });
+  if (listings === null) return tooManyChanges;
   const agent = shell.uidOf('agent');
   return {
-    listings: await listDirectories(shell, plan.changed, signal).catch((error: unknown) => {
-      throw error instanceof ListKilled ? fullMemory(shell.name, error) : error;
-    }),
+    listings,
     added: plan.added,
     async *entries() {
       for (const archive of plan.archives) {

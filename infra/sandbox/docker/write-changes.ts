@@ -11,9 +11,11 @@ import {
   type Listing,
   type WrittenChanges,
 } from '../changes.ts';
+import { SandboxFailure } from '../failure.ts';
 import { listDirectories, removePaths } from '../shell/listing.ts';
 import type { Shell } from '../shell/shell.ts';
 import { addEntry, drain } from '../tar-entries.ts';
+import { filterInTurns } from '../turns.ts';
 import { accountFiles, withUid } from './account-files.ts';
 import { callDaemon } from './daemon.ts';
 import { ownPathsOf } from './read-changes.ts';
@@ -31,7 +33,7 @@ export async function writeChanges(
   const { own: fixed, hasDevices } = await ownPathsOf(container, shell, signal);
   const isFree = (path: string): boolean => !isWithinAny(path, fixed) && !isAboveAny(path, fixed);
   const lost = await findLost(shell, changes.listings, signal);
-  const removed = [...lost, ...changes.added].filter(isFree);
+  const removed = await filterInTurns([...lost, ...changes.added], isFree);
   // Hooks of devices put the same files into both containers, and no account may remove all of them; the daemon writes over them.
   const mayStay = new Set(hasDevices ? changes.added : []);
   const left = (await removePaths(shell, removed, signal)).filter((path) => !mayStay.has(path));
@@ -70,6 +72,8 @@ async function send(
 async function findLost(shell: Shell, listings: readonly Listing[], signal: AbortSignal): Promise<readonly string[]> {
   const had = new Map(listings.map(({ directory, names }) => [directory, new Set(names)]));
   const here = await listDirectories(shell, [...had.keys()], signal);
+  if (here === null)
+    throw new SandboxFailure('Internal', `the names in ${had.size} directories of ${shell.name} are too many`);
   return here.flatMap(({ directory, names }) =>
     names.filter((name) => had.get(directory)?.has(name) === false).map((name) => join(directory, name)),
   );

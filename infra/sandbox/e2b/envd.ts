@@ -1,4 +1,5 @@
 import { Agent, type Dispatcher, request } from 'undici';
+import { readHead } from '../../process/head-buffer.ts';
 import type { EnvdAccess } from './api.ts';
 import { endOfStream, frame, metrics, type ProcessEvent, processEvent, readFrames, rpcError } from './wire.ts';
 
@@ -104,7 +105,7 @@ class HttpEnvd implements Envd {
       method: 'GET',
       signal: AbortSignal.timeout(answerMs),
     });
-    const text = await body.text();
+    const text = (await readHead(body, answerBytes)).toString('utf8');
     if (statusCode !== 200) throw errorOf(statusCode, text);
     return metrics.parse(JSON.parse(text)).disk_used;
   }
@@ -132,7 +133,7 @@ class HttpEnvd implements Envd {
     const all = { ...headers, 'connect-protocol-version': '1' };
     const answer = await this.#request(path, { method: 'POST', headers: all, body, ...(signal && { signal }) });
     if (answer.statusCode === 200) return answer;
-    throw errorOf(answer.statusCode, await answer.body.text());
+    throw errorOf(answer.statusCode, (await readHead(answer.body, answerBytes)).toString('utf8'));
   }
 
   #request(path: string, options: RequestOptions): Promise<Dispatcher.ResponseData> {
@@ -157,6 +158,8 @@ interface RequestOptions {
   readonly signal?: AbortSignal;
 }
 
+/** Bytes that are read of an answer that is no stream: it comes out of the sandbox. */
+const answerBytes = 64 * 2 ** 10;
 /** Bytes of an input that one request carries. */
 const inputBytes = 2 ** 20;
 

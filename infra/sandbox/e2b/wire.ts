@@ -30,8 +30,8 @@ export const metrics = z.object({ disk_used: z.number() });
 const lastFlag = 2;
 const headerBytes = 5;
 const nothing: Buffer = Buffer.alloc(0);
-/** The largest frame that is read. envd sends outputs in pieces of 32 KB. */
-const mostBytes = 16 * 2 ** 20;
+/** The largest frame that is read. envd sends outputs in pieces of 32 KB, which base64 makes larger by a third. */
+const mostBytes = 256 * 2 ** 10;
 
 export interface Frame {
   readonly last: boolean;

@@ -3,13 +3,14 @@ import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import { readHead } from '../../process/head-buffer.ts';
 import { unpackBaseline } from '../carry/baseline.ts';
+import { type JoinedContents, joinContents } from '../carry/contents.ts';
 import { EndedEarly, encodeChanges, type FrameReader, headerOf, readFrames } from '../carry/frames.ts';
 import type { InsideRequest } from '../carry/inside.ts';
 import { insideProgram } from '../carry/program.ts';
-import { type CarriedEntry, mostCarriedFiles, ownPaths, type SandboxChanges } from '../changes.ts';
+import { type CarriedEntry, carriedLimits, ownPaths, type SandboxChanges, tooManyChanges } from '../changes.ts';
 import { SandboxFailure } from '../failure.ts';
-import { collect } from '../files.ts';
 import { countOomKills, keeperDirectory } from '../shell/scripts.ts';
 import type { Script } from '../shell/shell.ts';
 import { node, programsDirectory } from './keeper/program.ts';
@@ -18,6 +19,8 @@ import type { PodShell } from './shell.ts';
 /** The largest list of the files that an agent may write, compressed. */
 const baselineBytes = 64 * 2 ** 20;
 
+/** The longest result of a write: a path and the system's message about it. */
+const resultBytes = 64 * 2 ** 10;
 /** The time for all files of an agent that is root, which is less than an activity has. */
 const carryMs = 20 * 60_000;
 
@@ -39,11 +42,11 @@ const entryFrame = z.object({
   size: z.number(),
   target: z.exactOptional(z.string()),
 });
-const firstFrame = z.object({
+const contentsFrame = z.object({
   listings: z.array(z.object({ directory: z.string(), names: z.array(z.string()) })),
   added: z.array(z.string()),
-  tooMany: z.boolean(),
 });
+const firstFrames = z.union([z.object({ begin: z.literal(true), tooMany: z.boolean() }), contentsFrame]);
 const nextFrame = z.union([z.object({ end: z.literal(true) }), entryFrame]);
 const writeResult = z.object({ refusal: z.string().nullable() });
 
@@ -63,7 +66,7 @@ export function createCarriedChanges(shell: PodShell, root: boolean): SandboxCha
   const script = async (what: InsideRequest['do'], leftOut: readonly string[] = []): Promise<Script> => {
     const fixed = [...ownPaths, programsDirectory, ...leftOut];
     const scope = { root: '', uid: shell.uidOf('agent'), starts: ['/'], fixed, ...(root && { all: true as const }) };
-    const request: InsideRequest = { do: what, scope, mostFiles: mostCarriedFiles };
+    const request: InsideRequest = { do: what, scope, limits: carriedLimits };
     const words = [...node, '--input-type=module', '--eval', await insideProgram(), JSON.stringify(request)];
     return { role: 'agent', text: 'exec "$@"', args: words };
   };
@@ -100,19 +103,20 @@ export function createCarriedChanges(shell: PodShell, root: boolean): SandboxCha
       const read: Used = { ...used, wasShort: async () => (await oomKills(signal)) > before };
       const stream = limited(read, await shell.stream(await script('read', leftOut)));
       const frames = readFrames(stream);
-      const first = await explained(read, stream, signal, async () => {
+      const contents = await explained(read, stream, signal, () => {
         stream.end(packed);
-        return firstFrame.parse(await frames.next());
+        return readContents(frames);
       });
-      if (first.tooMany) stream.destroy();
-      return { ...first, entries: () => entriesOf(read, stream, frames, signal) };
+      if (contents !== null) return { ...contents, entries: () => entriesOf(read, stream, frames, signal) };
+      stream.destroy();
+      return tooManyChanges;
     },
     async write({ listings, added, entries }, signal) {
       const stream = limited(used, await shell.stream(await script('write')));
       return explained(used, stream, signal, async () => {
-        const told = collect(stream);
+        const told = readHead(stream, resultBytes);
         const given: string[] = [];
-        const frames = encodeChanges({ listings, added, tooMany: false }, notingGiven(entries, given));
+        const frames = encodeChanges({ listings, added }, false, notingGiven(entries, given));
         await pipeline(Readable.from(frames), stream);
         const { refusal } = writeResult.parse(JSON.parse((await told).toString('utf8')));
         if (refusal === null && given.length > 0) await give(given, signal);
@@ -123,6 +127,16 @@ export function createCarriedChanges(shell: PodShell, root: boolean): SandboxCha
     // cluster does not tell what was changed.
     changedPrograms: async () => (root ? anything : []),
   };
+}
+
+/** Reads the contents of changes; null if they exceed the limits, or the Pod says so. */
+async function readContents(frames: FrameReader): Promise<JoinedContents | null> {
+  const contents = joinContents();
+  for (;;) {
+    const found = firstFrames.parse(await frames.next());
+    if ('begin' in found) return found.tooMany ? null : contents;
+    if (!contents.add(found)) return null;
+  }
 }
 
 /** Passes entries on, and notes the paths of those that the grader gets. Each directory comes before what is in it. */

@@ -4,7 +4,7 @@ import { applyChanges } from '../carry/apply-changes.ts';
 import { packBaseline, unpackBaseline } from '../carry/baseline.ts';
 import { findChanges, noteFiles } from '../carry/find-changes.ts';
 import type { CarryScope } from '../carry/scan.ts';
-import { mostCarriedFiles, ownPaths, type SandboxChanges } from '../changes.ts';
+import { ownPaths, type SandboxChanges } from '../changes.ts';
 import { endAccounts } from './end-processes.ts';
 import { type SandboxDirectory, treeOf, visibleDirectories } from './layout.ts';
 
@@ -35,7 +35,7 @@ export function createLocalChanges(sandbox: SandboxDirectory): SandboxChanges {
       signal.throwIfAborted();
       const file = baselineOf(sandbox);
       const baseline = existsSync(file) ? unpackBaseline(readFileSync(file)) : null;
-      return findChanges(scope(leftOut), baseline, mostCarriedFiles);
+      return findChanges(scope(leftOut), baseline);
     },
     write: (changes) => applyChanges(scope([]), changes),
     // The programs are the host's, which no agent can change.

@@ -1,10 +1,11 @@
-import type { Listing } from '../changes.ts';
+import { type CarriedLimits, carriedLimits, type Listing } from '../changes.ts';
 import { killedCode } from '../exit-status.ts';
 import { SandboxFailure } from '../failure.ts';
+import { eachInTurns, textsIn } from '../turns.ts';
 import type { Shell } from './shell.ts';
 
-/** The largest list of the names in directories. */
-const mostBytes = 64 * 2 ** 20;
+/** The largest answer to one command. */
+const mostBytes = 32 * 2 ** 20;
 /** Paths of one command, whose arguments are limited to two megabytes. */
 const atOnce = 500;
 
@@ -31,13 +32,18 @@ export class ListKilled extends SandboxFailure {
   }
 }
 
-/** Lists directories by their names; a path that is no directory, and what no account may read, is left out. */
+/**
+ * Lists directories by their names; a path that is no directory, and what no account may read, is left out. Returns null for more
+ * names than are carried.
+ */
 export async function listDirectories(
   shell: Shell,
   directories: readonly string[],
   signal: AbortSignal,
-): Promise<readonly Listing[]> {
+  limits: CarriedLimits = carriedLimits,
+): Promise<readonly Listing[] | null> {
   const found = new Map<string, readonly string[]>();
+  let [items, characters] = [0, 0];
   for (const role of ['grader', 'agent'] as const) {
     for (const args of chunks(directories.filter((one) => !found.has(one)))) {
       const listed = await shell.run({ role, text: list, args, maxOutputBytes: mostBytes }, signal);
@@ -47,15 +53,19 @@ export async function listDirectories(
         throw new SandboxFailure('Internal', `listing directories of ${shell.name} ended with exit code ${exitCode}`, {
           evidence: listed.stderr.toString('utf8').trim().slice(-300),
         });
-      if (truncated)
-        throw new SandboxFailure('Internal', `the names in ${args.length} directories of ${shell.name} are too many`);
       let names: string[] = [];
-      for (const path of stdout.toString('utf8').split('\0')) {
+      await eachInTurns(textsIn(stdout, 'utf8'), (path) => {
+        items += 1;
         if (path.startsWith('=')) {
           found.set(path.slice(1), names);
           names = [];
-        } else if (path !== '') names.push(path.slice(path.lastIndexOf('/') + 1));
-      }
+          return;
+        }
+        const name = path.slice(path.lastIndexOf('/') + 1);
+        characters += name.length;
+        if (name !== '') names.push(name);
+      });
+      if (truncated || items > limits.files || characters > limits.characters) return null;
     }
   }
   return [...found].map(([directory, names]) => ({ directory, names }));
@@ -73,7 +83,7 @@ export async function removePaths(
     for (const role of ['agent', 'grader'] as const) {
       if (remaining.length === 0) break;
       const { stdout } = await shell.run({ role, text: removeAll, args: remaining, maxOutputBytes: mostBytes }, signal);
-      remaining = stdout.toString('utf8').split('\0').filter(Boolean);
+      remaining = [...textsIn(stdout, 'utf8')];
     }
     left.push(...remaining);
   }

@@ -4,6 +4,8 @@ import { it } from 'node:test';
 import fc from 'fast-check';
 import { type Header, pack } from 'tar-stream';
 import { collect, type FileTree, packTree, relativeSegments, unpackTree } from '../../../infra/sandbox/files.ts';
+import { drain, tarEntries } from '../../../infra/sandbox/tar-entries.ts';
+import { countTurns } from '../../helpers/event-loop.ts';
 
 const limits = { maxFiles: 100, maxBytes: 1_000_000 };
 const owner = { uid: 1_000, gid: 1_000 };
@@ -60,4 +62,22 @@ it('rejects a tree beyond its limits and an incomplete tar', async () => {
   await assert.rejects(unpack(bytes, { maxFiles: 1, maxBytes: 4_999 }), { reason: 'too-large' });
   await assert.rejects(unpack(bytes, { maxFiles: 0, maxBytes: 10_000 }), { reason: 'too-large' });
   await assert.rejects(unpack(bytes.subarray(0, 3_000)));
+});
+
+it('lets others have the event loop while it reads a tar that arrives in one piece', async () => {
+  const tar = pack();
+  const packed = collect(tar);
+  for (let index = 0; index < 5_000; index += 1) tar.entry({ name: String(index) }, '');
+  tar.finalize();
+  const bytes = await packed;
+  const { result, turns } = await countTurns(async () => {
+    let entries = 0;
+    for await (const { content } of tarEntries(Readable.from([bytes]))) {
+      await drain(content);
+      entries += 1;
+    }
+    return entries;
+  });
+  assert.equal(result, 5_000);
+  assert.ok(turns >= bytes.length / 2 ** 16, `${turns} turns`);
 });

@@ -6,6 +6,8 @@ import { after, before, describe, it } from 'node:test';
 import { captureDiff } from '../../../../infra/grading/capture/capture-diff.ts';
 import { SandboxFailure } from '../../../../infra/sandbox/failure.ts';
 import type { ExecRequest, ExecResult } from '../../../../infra/sandbox/sandbox.ts';
+import { itemsATurn } from '../../../../infra/sandbox/turns.ts';
+import { countTurns } from '../../../helpers/event-loop.ts';
 import { createFileStore } from '../../../helpers/store/file-store.ts';
 
 const ended: ExecResult = {
@@ -40,6 +42,23 @@ it('fails retryably when the first capture takes too long, since the host may ha
   await assert.rejects(captureDiff(sandbox, createFileStore(root), { ...options, failedBefore: false }, signal()), {
     type: 'SandboxUnavailable',
   });
+});
+
+it('reads at most 500,000 names, a few at a time, and counts a diff as too large beyond that', async (context) => {
+  const root = await mkdtemp(join(tmpdir(), 'temper-diff-'));
+  context.after(() => rm(root, { recursive: true }));
+  const capture = (names: Iterable<string>) => {
+    const stdout = Buffer.from(`a\0/\0${[...names].join('\0')}\0/\0`);
+    const sandbox = sandboxWhere({ ...ended, exitCode: 79, stdout });
+    return countTurns(() => captureDiff(sandbox, createFileStore(root), { ...options, failedBefore: true }, signal()));
+  };
+  const many = 100_000;
+  const { result, turns } = await capture(Array.from({ length: many }, (_, index) => `new/${index}`));
+  assert.deepEqual([result.tooLarge, result.flags?.map(({ trick }) => trick)], [true, ['bulk']]);
+  assert.ok(turns > (3 * many) / itemsATurn, `${turns} turns`);
+  // Names of the base that are listed twice count as no new files, however many they are.
+  const beyond = await capture(Array.from({ length: 500_001 }, () => 'a'));
+  assert.deepEqual([beyond.result.tooLarge, beyond.result.flags?.map(({ trick }) => trick)], [true, ['bulk']]);
 });
 
 describe('a capture that git ends for an unknown reason', () => {

@@ -21,10 +21,14 @@ import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
 import { applyChanges } from '../../../../infra/sandbox/carry/apply-changes.ts';
 import { packBaseline, unpackBaseline } from '../../../../infra/sandbox/carry/baseline.ts';
+import { joinContents, piecesOf } from '../../../../infra/sandbox/carry/contents.ts';
 import { findChanges, noteFiles, startsOf } from '../../../../infra/sandbox/carry/find-changes.ts';
+import { largestFrame } from '../../../../infra/sandbox/carry/frames.ts';
 import type { CarryScope } from '../../../../infra/sandbox/carry/scan.ts';
 import type { CarriedEntry } from '../../../../infra/sandbox/changes.ts';
 import { drain } from '../../../../infra/sandbox/tar-entries.ts';
+import { itemsATurn } from '../../../../infra/sandbox/turns.ts';
+import { countTurns } from '../../../helpers/event-loop.ts';
 
 const uid = process.getuid?.() ?? 0;
 
@@ -63,7 +67,7 @@ it('carries files of every owner for an agent that is root', { skip: uid !== 0 &
   chownSync(from.at('theirs'), 99, 98);
   chmodSync(from.at('theirs'), 0o4750);
   rmSync(from.at('gone'));
-  const found = await findChanges(from, baseline, 100);
+  const found = await findChanges(from, baseline);
   assert.equal(await applyChanges(to, { ...found, entries: found.entries() }), null);
   assert.deepEqual([readFileSync(to.at('closed'), 'utf8'), readFileSync(to.at('held'), 'utf8')], ['after', 'taken']);
   const { uid: owner, gid, mode } = statSync(to.at('theirs'));
@@ -84,7 +88,7 @@ it('finds what was written, moved or swapped since the baseline, whatever times 
   renameSync(scope.at('two'), scope.at('one'));
   renameSync(scope.at('swap'), scope.at('two'));
 
-  const { listings, added, entries } = await findChanges(scope, baseline, 100);
+  const { listings, added, entries } = await findChanges(scope, baseline);
 
   assert.deepEqual(await pathsOf(entries()), ['', '/new', '/new/in', '/one', '/one/x', '/same', '/two', '/two/x']);
   assert.deepEqual(added, ['/place/new']);
@@ -97,7 +101,7 @@ it('follows no link that leads out of the scope, neither when it reads nor when 
   const outside = scopeIn(t);
   put(outside, { secret: 'secret' });
   symlinkSync(outside.at(''), from.at('out'));
-  const { entries, ...read } = await findChanges(from, null, 100);
+  const { entries, ...read } = await findChanges(from, null);
   assert.deepEqual(await pathsOf(entries()), ['', '/out']);
   assert.equal(await applyChanges(to, { ...read, entries: entries() }), null);
   assert.ok(lstatSync(to.at('out')).isSymbolicLink());
@@ -124,7 +128,7 @@ it('keeps a file that takes the place of a directory, and the other way round', 
   rmSync(from.at('directory'), { recursive: true });
   rmSync(from.at('file'));
   put(from, { directory: 'a file', 'file/in': 'now in a directory' });
-  const { entries, ...read } = await findChanges(from, baseline, 100);
+  const { entries, ...read } = await findChanges(from, baseline);
   assert.equal(await applyChanges(to, { ...read, entries: entries() }), null);
   assert.equal(readFileSync(to.at('directory'), 'utf8'), 'a file');
   assert.equal(readFileSync(to.at('file/in'), 'utf8'), 'now in a directory');
@@ -135,11 +139,11 @@ it('never touches fixed paths', async (t) => {
   put(from, { own: 'agent', 'above/own/x': 'agent', other: 'other' });
   put(to, { own: 'ours', 'above/own/x': 'ours', 'above/lost': 'lost' });
   const fixed = ['/place/own', '/place/above/own'];
-  const { entries, ...read } = await findChanges({ ...from, fixed }, null, 100);
+  const { entries, ...read } = await findChanges({ ...from, fixed }, null);
   assert.deepEqual(await pathsOf(entries()), ['', '/above', '/other']);
   rmSync(from.at('above'), { recursive: true });
   writeFileSync(from.at('above'), 'in the way');
-  const later = await findChanges({ ...from, fixed: [] }, null, 100);
+  const later = await findChanges({ ...from, fixed: [] }, null);
   assert.equal(
     await applyChanges({ ...to, fixed }, { ...read, added: ['/place/above'], entries: later.entries() }),
     null,
@@ -151,8 +155,8 @@ it('never touches fixed paths', async (t) => {
 it('says so if there are too many files, and reads a file of any claimed size as it was found', async (t) => {
   const scope = scopeIn(t);
   put(scope, { a: 'a', b: 'b', c: 'c' });
-  assert.equal((await findChanges(scope, null, 3)).tooMany, true);
-  const { tooMany, entries } = await findChanges(scope, null, 4);
+  assert.equal((await findChanges(scope, null, { files: 3, characters: 100 })).tooMany, true);
+  const { tooMany, entries } = await findChanges(scope, null, { files: 4, characters: 100 });
   assert.equal(tooMany, false);
   for await (const { header, content } of entries()) {
     if (header.path !== '/place/a') continue;
@@ -168,8 +172,8 @@ it('counts the names of files that are not carried', async (t) => {
   const scope = scopeIn(t);
   execFileSync('mkfifo', [scope.at('pipe-1'), scope.at('pipe-2')]);
   const named = '/place'.length + 2 * 'pipe-1'.length;
-  assert.equal((await findChanges(scope, null, 100, named)).tooMany, false);
-  assert.equal((await findChanges(scope, null, 100, named - 1)).tooMany, true);
+  assert.equal((await findChanges(scope, null, { files: 100, characters: named })).tooMany, false);
+  assert.equal((await findChanges(scope, null, { files: 100, characters: named - 1 })).tooMany, true);
 });
 
 it('writes nothing through a link that takes the place of a directory it has made', async (t) => {
@@ -188,4 +192,36 @@ it('writes nothing through a link that takes the place of a directory it has mad
   const refused = await applyChanges(to, { listings: [], added: [], entries: entries() });
   assert.match(refused ?? '', /\/place\/a\/place is no directory/);
   assert.ok(!existsSync(outside.at('second')));
+});
+
+it('lets others have the event loop while it lists a directory of very many files', async (t) => {
+  const scope = scopeIn(t);
+  for (let index = 0; index < 5_000; index += 1) writeFileSync(scope.at(String(index)), '');
+  const { result, turns } = await countTurns(() => findChanges(scope, null, { files: 100, characters: 2 ** 20 }));
+  assert.equal(result.tooMany, true);
+  assert.ok(turns >= 5_000 / itemsATurn, `${turns} turns`);
+});
+
+it('puts contents together again from small pieces, and says when they exceed a limit', () => {
+  const names = Array.from({ length: 5_000 }, (_, index) => `name-${index}`);
+  const contents = {
+    listings: [
+      { directory: '/empty', names: [] },
+      { directory: '/many', names },
+      { directory: '/one', names: ['a'] },
+    ],
+    added: names.map((name) => `/added/${name}`),
+  };
+  const pieces = [...piecesOf(contents)];
+  assert.ok(pieces.every((piece) => JSON.stringify(piece).length < largestFrame / 10));
+  const joined = joinContents();
+  for (const piece of pieces) assert.ok(joined.add(piece));
+  assert.deepEqual({ listings: joined.listings, added: joined.added }, contents);
+  const items = pieces.reduce((sum, { listings }) => sum + listings.length, 1 + 2 * names.length);
+  const within = (files: number) => {
+    const limited = joinContents({ files, characters: 2 ** 20 });
+    return pieces.map((piece) => limited.add(piece)).at(-1);
+  };
+  assert.deepEqual([within(items), within(items - 1)], [true, false]);
+  assert.deepEqual([...piecesOf({ listings: [], added: [] })], [{ listings: [], added: [] }]);
 });

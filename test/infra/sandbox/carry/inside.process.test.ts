@@ -13,7 +13,7 @@ it('carries changes from one process to another, and refuses bytes that were cut
   const program = await insideProgram();
   const run = (what: InsideRequest['do'], directory: string, input: Buffer) => {
     const scope = { root: join(root, directory), uid: process.getuid?.() ?? 0, starts: ['/'], fixed: [] };
-    const request: InsideRequest = { do: what, scope, mostFiles: 100 };
+    const request: InsideRequest = { do: what, scope, limits: { files: 100, characters: 10_000 } };
     const words = ['--input-type=module', '--eval', program, JSON.stringify(request)];
     return spawnSync(process.execPath, words, { input, maxBuffer: 2 ** 26 });
   };

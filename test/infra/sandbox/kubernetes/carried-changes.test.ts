@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { Duplex } from 'node:stream';
 import { describe, it } from 'node:test';
+import { largestFrame } from '../../../../infra/sandbox/carry/frames.ts';
+import { carriedLimits } from '../../../../infra/sandbox/changes.ts';
 import { createCarriedChanges } from '../../../../infra/sandbox/kubernetes/carried-changes.ts';
 import type { PodShell } from '../../../../infra/sandbox/kubernetes/shell.ts';
 import { countOomKills } from '../../../../infra/sandbox/shell/scripts.ts';
@@ -8,8 +10,8 @@ import { usingWhatAgentLeft } from '../../../../infra/sandbox/what-agent-left.ts
 
 const never = new AbortController().signal;
 
-/** A shell whose program that reads files ends before it has sent any; `oomKills` are the kernel's counts, one for each question; `broken` is the error of its connection. */
-function shellOf(oomKills: number[], broken?: Error): PodShell {
+/** A shell whose program that reads files sends nothing but `sent`; `oomKills` are the kernel's counts, one for each question; `broken` is the error of its connection. */
+function shellOf(oomKills: number[], broken?: Error, sent: readonly Buffer[] = []): PodShell {
   return {
     name: 'web-3',
     quietTasks: null,
@@ -20,19 +22,29 @@ function shellOf(oomKills: number[], broken?: Error): PodShell {
     },
     follow: async () => 0,
     start: async () => ({ detached: Promise.resolve(0), release: () => undefined }),
-    stream: async () =>
-      new Duplex({
+    stream: async () => {
+      const left = [...sent];
+      return new Duplex({
         read() {
-          if (broken === undefined) this.push(null);
+          if (broken === undefined) this.push(left.shift() ?? null);
           else this.destroy(broken);
         },
         write: (_chunk, _encoding, done) => done(),
-      }),
+      });
+    },
     endAll: async () => undefined,
     writtenBytes: async () => 0,
     makeDirectory: async () => undefined,
     runAsOwner: async () => 0,
   };
+}
+
+/** Returns a frame of a program that an agent that is root has replaced. */
+function frameOf(value: unknown): Buffer {
+  const json = Buffer.from(JSON.stringify(value));
+  const length = Buffer.alloc(4);
+  length.writeUInt32BE(json.length);
+  return Buffer.concat([length, json]);
 }
 
 describe('the reading of what an agent has changed in a Pod', () => {
@@ -50,5 +62,21 @@ describe('the reading of what an agent has changed in a Pod', () => {
       usingWhatAgentLeft({ sandbox, failedBefore }, () => createCarriedChanges(shell, false).read([], never), never);
     await assert.rejects(read(false), { type: 'SandboxUnavailable' });
     await assert.rejects(read(true), { type: 'SandboxLost', loss: 'ended-inside' });
+  });
+
+  it('parses no frame that is larger than any that its program sends', async () => {
+    const added = ['x'.repeat(largestFrame)];
+    const shell = shellOf([1], undefined, [frameOf({ listings: [], added })]);
+    await assert.rejects(createCarriedChanges(shell, true).read([], never), {
+      type: 'Internal',
+      evidence: new RegExp(`expected a frame of at most ${largestFrame} bytes, got ${largestFrame + 28}`),
+    });
+  });
+
+  it('reads no more names than are carried, piece by piece, and calls the rest too many', async () => {
+    const piece = frameOf({ listings: [], added: Array.from({ length: 40_000 }, () => '') });
+    const pieces = Array.from({ length: 2 + carriedLimits.files / 40_000 }, () => piece);
+    const { tooMany, added } = await createCarriedChanges(shellOf([1], undefined, pieces), true).read([], never);
+    assert.deepEqual([tooMany, added.length], [true, 0]);
   });
 });
