@@ -95,8 +95,7 @@ export function createAgentSide(deps: AgentSideDeps): RequestListener {
     response: ServerResponse,
     session: Session,
   ): Promise<void> {
-    const { turn, follow } = await session.ask(modelRequest, origin);
-    const leave = follow();
+    const { turn, leave } = await session.ask(modelRequest, origin);
     // The client may have left while its request waited.
     if (response.closed) return leave(false);
     response.once('close', () => leave(response.writableFinished));

@@ -7,16 +7,9 @@ import { join } from 'node:path';
 import { it } from 'node:test';
 import { originOf } from '../../../../infra/gateway/http/request-origin.ts';
 import { encodeRecord, type JournalRecord, loadJournal } from '../../../../infra/gateway/sessions/journal.ts';
-import { createSessions, type Sessions } from '../../../../infra/gateway/sessions/sessions.ts';
-import { createToolbox } from '../../../../infra/gateway/tools/toolbox.ts';
-import { createUpstreams } from '../../../../infra/gateway/upstream/upstreams.ts';
-import { endlessLease } from '../../../../infra/hosts/lease.ts';
-import { loadModel } from '../../../../infra/kits/chat-tokens/index.ts';
-import { createScriptedEngine } from '../../../helpers/engine/scripted-engine.ts';
-import { createSingleEngine } from '../../../helpers/engine/single-engine.ts';
+import type { Sessions } from '../../../../infra/gateway/sessions/sessions.ts';
 import { openSession } from '../../../helpers/gateway/gateway.ts';
-import { writeTinyModel } from '../../../helpers/models/tiny-model.ts';
-import { createFileStore } from '../../../helpers/store/file-store.ts';
+import { sessionsIn } from '../../../helpers/gateway/sessions-in.ts';
 
 const skip = process.getuid?.() === 0 ? false : 'needs root, to mount a small disk';
 
@@ -59,30 +52,6 @@ it('a session that cannot be unloaded for lack of space blocks neither the other
     await rm(home, { recursive: true, force: true });
   }
 });
-
-async function sessionsIn(home: string, journalDir: string): Promise<Sessions> {
-  const engine = createScriptedEngine({ script: () => ({ kind: 'say', ids: [1, 2, 3] }) });
-  await using tiny = await writeTinyModel();
-  const model = await loadModel(tiny.dir);
-  return createSessions({
-    policies: createSingleEngine(engine, 1_000),
-    model,
-    lease: endlessLease,
-    engineGraceMs: 1_000,
-    journalDir,
-    sharedJournals: null,
-    name: 'gateway',
-    idleMs: -1,
-    store: createFileStore(join(home, 'store')),
-    presence: { confirm: async () => {}, absences: async () => [] },
-    peers: { controlOf: () => assert.fail('expected no peer to be asked') },
-    upstreams: createUpstreams('/nonexistent/upstreams.json', {}),
-    onTurn: () => {},
-    toolbox: createToolbox(),
-    onHostToolFailure: () => {},
-    taskFiles: async () => new Map(),
-  });
-}
 
 async function ask(sessions: Sessions, id: string): Promise<void> {
   const session = await sessions.find(id);

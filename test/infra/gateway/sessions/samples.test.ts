@@ -1,12 +1,21 @@
 import assert from 'node:assert/strict';
-import { copyFile } from 'node:fs/promises';
+import { copyFile, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { createProxy } from '../../../../infra/agents/relay/proxy.ts';
 import { createSocketRoute } from '../../../../infra/agents/relay/socket-route.ts';
+import { originOf } from '../../../../infra/gateway/http/request-origin.ts';
 import { limits } from '../../../../infra/gateway/limits.ts';
 import { createScriptedEngine, type Step } from '../../../helpers/engine/scripted-engine.ts';
-import { type Reply, sendTo, startTestGateway, type TestGateway } from '../../../helpers/gateway/gateway.ts';
+import {
+  openSession,
+  type Reply,
+  sendTo,
+  startTestGateway,
+  type TestGateway,
+} from '../../../helpers/gateway/gateway.ts';
+import { sessionsIn } from '../../../helpers/gateway/sessions-in.ts';
 import { until } from '../../../helpers/until.ts';
 
 const user = (content: string) => ({ role: 'user', content });
@@ -89,6 +98,25 @@ describe('a second request for a conversation that was answered', () => {
     answer.resolve();
     assert.deepEqual((await Promise.all(replies)).map(said).sort(), ['A', 'B', 'C']);
     assert.equal((await gateway.control.seal('a.1')).turns, 3);
+  });
+
+  it('is a turn of its own before the response to the first one begins', async () => {
+    const home = await mkdtemp(join(tmpdir(), 'temper-samples-'));
+    try {
+      const sessions = await sessionsIn(home, home);
+      await sessions.open(openSession('a.1'));
+      const session = await sessions.find('a.1');
+      assert.ok(session !== null && 'ask' in session);
+      const conversation = { messages: [{ role: 'user' as const, text: 'hello' }], tools: [] };
+      const request = { conversation, delivery: 'whole', maxTokens: null, sampling: {} } as const;
+      const asked = await Promise.all([1, 2, 3].map(() => session.ask(request, originOf({}))));
+      const turns = await Promise.all(asked.map(({ turn }) => turn.result));
+      assert.deepEqual([new Set(turns.map(({ sample }) => sample)).size, session.retries], [3, 0]);
+      for (const { leave } of asked) leave(true);
+      await sessions.release();
+    } finally {
+      await rm(home, { recursive: true, force: true });
+    }
   });
 
   it('is the same turn if its client marks it as a retry', async () => {
