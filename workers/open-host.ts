@@ -63,8 +63,10 @@ export async function openHost(
     places: createEgressPlaces(config.paths.egress),
     runtime: runtime.prepare,
   };
+  const fence = (): string | null => lease.now().token;
   const providers = await openProviders({
     stack,
+    fence,
     root: config.paths.sandboxes,
     docker: { ...config.docker, ...(limits && { onDroppedLimits: limits.onDroppedLimits }) },
     e2b: config.e2b,
@@ -83,7 +85,7 @@ export async function openHost(
   return {
     name: config.host,
     stack,
-    fence: () => lease.now().token,
+    fence,
     ...actingBy(lease),
     sharesJournals: config.sharedJournals !== null,
     store: blobs,

@@ -197,6 +197,8 @@ export interface AdoptSandbox {
   readonly kind: SandboxKind;
   /** The lost host. */
   readonly from: string;
+  /** The number of this adoption of the sandbox, from 1. */
+  readonly adoption: number;
   /** Whether the agent calls the model, so that it has a session. */
   readonly usesModel: boolean;
   /** Whether the sandbox is still needed. */

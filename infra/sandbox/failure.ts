@@ -9,6 +9,7 @@ export type SandboxFailureType = Extract<
   | 'SandboxUnavailable'
   | 'SandboxConflict'
   | 'DiskFull'
+  | 'HostFenced'
   | 'Internal'
 >;
 

@@ -15,6 +15,8 @@ export interface ProviderOptions {
   readonly docker?: Partial<DockerSettings & LimitReport>;
   /** The namespace of a cluster; absent or null: this host has no such sandboxes. */
   readonly kubernetes?: KubernetesOptions | null;
+  /** Returns the fencing token that this host holds. Default: it has none. */
+  readonly fence?: () => string | null;
   /** Directory that records the images temper pulled or built. Default: they are not recorded, and no image is removed. */
   readonly images?: string;
   /** Source of this user's accounts at registries. Default: images are pulled without an account. */
@@ -45,10 +47,10 @@ const factories: Readonly<Record<SandboxKind, (options: ProviderOptions) => Open
       ...(images !== undefined && { uses: createImageUses(images) }),
       ...(accounts !== undefined && { accounts: createRegistryAccounts(accounts) }),
     }),
-  kubernetes: async ({ stack, kubernetes }) => {
+  kubernetes: async ({ stack, kubernetes, fence }) => {
     if (!kubernetes) return undefined;
     const { createKubernetesProvider } = await import('./kubernetes/provider.ts');
-    return createKubernetesProvider({ stack, ...kubernetes });
+    return createKubernetesProvider({ stack, ...kubernetes, ...(fence && { fence }) });
   },
   local: ({ stack, root, spawner }) => createLocalProvider({ stack, root, ...(spawner && { spawner }) }),
   e2b: async ({ stack, e2b }) => {

@@ -214,6 +214,8 @@ export interface Sandbox {
   kill(key: string): Promise<void>;
   /** Ends every process of an account, including daemons. */
   killProcesses(account: Account): Promise<void>;
+  /** Makes this host the only one that the sandbox obeys, or throws `HostFenced`. Absent where nothing in it could refuse a host. */
+  hold?(order: number, signal: AbortSignal): Promise<void>;
   diskUsage(): Promise<{ readonly usedMb: number; readonly limitMb: number }>;
   /** The way of all its changes into another sandbox. Absent where the provider's `carriesChanges` is false. */
   readonly changes?: SandboxChanges;

@@ -107,14 +107,16 @@ async function askForAdoption(
   if (unadoptable) return unadopted(`host ${from} shared its journals with no other (TEMPER_JOURNALS)`);
   try {
     // A sandbox whose agent has ended is released without its journal.
-    const request = { epoch, kind, from, usesModel: usesModel && stage !== 'releaseSandbox', needsSandbox };
-    const adoption = await progress.stage(
+    const adoption = progress.adoptions + 1;
+    const calls = usesModel && stage !== 'releaseSandbox';
+    const request = { epoch, kind, from, adoption, usesModel: calls, needsSandbox };
+    const answer = await progress.stage(
       'adoptSandbox',
       () => adoptionOf(kind).adoptSandbox(request),
       // The agent waits for an answer to its call.
       'continue',
     );
-    return 'host' in adoption ? adoption : unadopted(adoption.refused);
+    return 'host' in answer ? answer : unadopted(answer.refused);
   } catch (error) {
     if (isCancellation(error) || !(error instanceof StageFailure)) throw error;
     return unadopted(error.neverStarted ? 'no host that shares its journals took it' : error.message);

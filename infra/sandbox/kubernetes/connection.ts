@@ -8,17 +8,18 @@ import {
   type Frame,
   frameKinds,
   largestPayload,
+  type SentRequest,
   type TaskEnd,
   type TaskRequest,
   windowBytes,
 } from './keeper/frames.ts';
 import { keeperCommand } from './keeper/program.ts';
-import { KeeperEnd, KeeperFailure, KeeperLate } from './keeper-failure.ts';
-import { container } from './pod.ts';
+import { heldElsewhere, KeeperEnd, KeeperFailure, KeeperLate } from './keeper-failure.ts';
+import { container, type KeptPod } from './pod.ts';
 
 /** The one connection of this process to the keeper of a Pod, which carries all its tasks. */
 export interface Connection {
-  /** Starts a task. */
+  /** Starts a task for this host. It fails with `HostFenced` if another one has adopted the sandbox. */
   start(request: TaskRequest, output: TaskOutput): Task;
   /** Whether the connection is broken or closed. */
   isOver(): boolean;
@@ -60,13 +61,17 @@ const lostAfterMs = 60_000;
 /** The signs of life, one each 15 seconds, that a keeper may leave unanswered if the agent is root. A full Pod has little CPU for it. */
 const mostUnanswered = 4;
 const wordsBytes = 2_000;
-const taskEnd = z.object({ code: z.int(), error: z.exactOptional(z.string()) });
+const taskEnd = z.object({
+  code: z.int(),
+  error: z.exactOptional(z.string()),
+  heldBy: z.exactOptional(z.string()),
+});
 /** The time after which a connection without tasks is closed, since its keeper takes memory in the Pod. */
 const idleMs = 20_000;
 
-/** Opens a connection to the keeper of a Pod, and resolves once the sandbox is set up. With `root`, the keeper can make others root. */
-export async function connect(cluster: Cluster, pod: string, root: boolean): Promise<Connection> {
-  const connection = new KeeperConnection(root);
+/** Opens a connection to the keeper of a Pod, and resolves once the sandbox is set up. */
+export async function connect(cluster: Cluster, { pod, root, fence }: KeptPod): Promise<Connection> {
+  const connection = new KeeperConnection(root, fence);
   const timer = setTimeout(() => connection.break(new KeeperLate(`not open within ${openMs / 1000} s`)), openMs);
   try {
     const command = await keeperCommand(root);
@@ -124,6 +129,7 @@ class KeeperConnection implements Connection {
   #idle: NodeJS.Timeout | undefined;
   #lastPongMs = Date.now();
   readonly #root: boolean;
+  readonly #fence: () => string | null;
   #lastBeatMs = Date.now();
   /** Whether this process gave no sign of life for so long that the keeper may have taken it for dead. */
   #wasSilent = false;
@@ -131,8 +137,9 @@ class KeeperConnection implements Connection {
   /** The signs of life that the keeper has not answered. */
   #unanswered = 0;
 
-  constructor(root: boolean) {
+  constructor(root: boolean, fence: () => string | null) {
     this.#root = root;
+    this.#fence = fence;
     this.#ready.promise.catch(() => undefined);
   }
 
@@ -171,7 +178,8 @@ class KeeperConnection implements Connection {
     ended.promise.catch(() => undefined);
     const running: RunningTask = { output, ended, credit: windowBytes, wake: () => undefined };
     this.#tasks.set(number, running);
-    this.#send(encodeFrame(frameKinds.start, number, JSON.stringify(request)));
+    const sent: SentRequest = { ...request, by: this.#fence() };
+    this.#send(encodeFrame(frameKinds.start, number, JSON.stringify(sent)));
     if (this.#over) ended.reject(this.#over);
     return {
       ended: ended.promise,
@@ -254,7 +262,8 @@ class KeeperConnection implements Connection {
     } else if (kind === frameKinds.exit) {
       const end = taskEnd.parse(JSON.parse(payload.toString()));
       this.#tasks.delete(number);
-      task.ended.resolve(end);
+      if (end.heldBy === undefined) task.ended.resolve(end);
+      else task.ended.reject(heldElsewhere(end.heldBy, this.#root));
       task.wake();
       this.#waitIdle();
     }

@@ -3,6 +3,7 @@ import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { createLimiter } from '../limiter.ts';
 import type { Cluster } from './client.ts';
 import { type Connection, connect } from './connection.ts';
+import type { KeptPod } from './pod.ts';
 
 /** The most connections that this process opens at once: each starts a keeper, which costs the node of its Pod much CPU. */
 export const opensAtOnce = 16;
@@ -16,11 +17,8 @@ const busyRuntime = /context deadline exceeded/;
 const never = new AbortController().signal;
 
 /** A Pod to connect to. */
-export interface ConnectedPod {
+export interface ConnectedPod extends KeptPod {
   readonly uid: string;
-  readonly pod: string;
-  /** Whether its agent is root. */
-  readonly root: boolean;
 }
 
 /** The connections of this process to the keepers of Pods, one for each Pod. */
@@ -55,7 +53,7 @@ export function createConnections(
   const turns = createLimiter(opensAtOnce);
   const all = new Map<string, Known>();
 
-  function openInTurn({ pod, root }: ConnectedPod): Known {
+  function openInTurn(pod: KeptPod): Known {
     const opened = Promise.withResolvers<Connection>();
     const known: Known = { opened: opened.promise, isClosed: false };
     const openNow = async (): Promise<Connection> => {
@@ -63,7 +61,7 @@ export function createConnections(
       for (let attempt = 1; ; attempt += 1) {
         if (known.isClosed) throw new Error('the connection was closed by this process before it was open');
         try {
-          return await connectTo(cluster, pod, root);
+          return await connectTo(cluster, pod);
         } catch (error) {
           if (attempt === openAttempts || !busyRuntime.test(errorMessage(error))) throw error;
           await delay(attempt * pauseMs);

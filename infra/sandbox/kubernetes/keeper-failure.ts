@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { SandboxFailure } from '../failure.ts';
 
 /** The failure of a keeper that the cluster reaches: it was killed, does not answer, or sends what no keeper sends. */
 export class KeeperFailure extends Error {
@@ -90,3 +91,11 @@ export const mayBeDoneAgain = (error: unknown, root: boolean): boolean =>
 /** Whether an error needs no further try to connect, since the keeper had worked until something in its sandbox stopped it. */
 export const needsNoRetry = (error: unknown): boolean =>
   error instanceof KeeperFailure || (error instanceof KeeperEnd && error.hadServed && error.ending === 'killed');
+
+/** Returns the failure of a command to a sandbox that another host has adopted. An agent that is root may have said so itself. */
+export function heldElsewhere(token: string, root: boolean): SandboxFailure {
+  const text = `this host may not command the sandbox any more, since ${token} has adopted it`;
+  return root
+    ? new SandboxFailure('SandboxLost', text, { loss: 'ended-inside' })
+    : new SandboxFailure('HostFenced', text);
+}

@@ -13,6 +13,15 @@ import type { KubernetesSettings } from './settings.ts';
 import { memoryDirectories, volumesOf } from './volumes.ts';
 import { witnessContainer } from './witness.ts';
 
+/** A sandbox's Pod, as its keeper is to serve it. */
+export interface KeptPod {
+  readonly pod: string;
+  /** Whether the keeper can make others root. */
+  readonly root: boolean;
+  /** Returns the fencing token that this host holds. */
+  readonly fence: () => string | null;
+}
+
 /** The container of a sandbox's Pod. */
 export const container = 'sandbox';
 /** The label with the stack of a Pod. */

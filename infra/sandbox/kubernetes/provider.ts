@@ -32,6 +32,8 @@ import { memoryPaths } from './volumes.ts';
 
 export interface KubernetesProviderOptions extends KubernetesOptions {
   readonly stack: string;
+  /** Returns the fencing token that this host holds. Default: it has none. */
+  readonly fence?: () => string | null;
 }
 
 const pageSize = 500;
@@ -40,8 +42,12 @@ const pageSize = 500;
  * Creates sandboxes as Pods of one namespace: a separate uid for the agent, no network, and limits enforced by the kubelet. One
  * connection for each Pod carries all that this process does in it.
  */
-export function createKubernetesProvider({ stack, ...given }: KubernetesProviderOptions): SandboxProvider {
-  return new KubernetesProvider(stack, { ...defaultKubernetesSettings, ...given });
+export function createKubernetesProvider({
+  stack,
+  fence = () => null,
+  ...given
+}: KubernetesProviderOptions): SandboxProvider {
+  return new KubernetesProvider(stack, { ...defaultKubernetesSettings, ...given }, fence);
 }
 
 class KubernetesProvider implements SandboxProvider {
@@ -55,6 +61,7 @@ class KubernetesProvider implements SandboxProvider {
   readonly channels = ['stream'] as const;
   readonly #stack: string;
   readonly #settings: KubernetesSettings;
+  readonly #fence: () => string | null;
   readonly #reports = createReports();
   readonly #creations;
   readonly #changes: PodChanges;
@@ -69,8 +76,9 @@ class KubernetesProvider implements SandboxProvider {
   #cluster: Promise<Cluster> | undefined;
   #preparing: Promise<void> | undefined;
 
-  constructor(stack: string, settings: KubernetesSettings) {
+  constructor(stack: string, settings: KubernetesSettings, fence: () => string | null) {
     this.#stack = stack;
+    this.#fence = fence;
     this.#settings = settings;
     this.#creations = createLimiter(settings.creates);
     this.#changes = createPodChanges(() => this.#open());
@@ -225,7 +233,7 @@ class KubernetesProvider implements SandboxProvider {
     const uid = metadata?.uid;
     if (labels === undefined || spec === undefined || uid === undefined) return undefined;
     const [root, pod] = [spec.root === true, podName(name)];
-    const connect = () => this.#connections.to({ uid, pod, root });
+    const connect = () => this.#connections.to({ uid, pod, root, fence: this.#fence });
     const blocked = { pod, sandbox: name, root, connect };
     const shell = createPodShell({
       name,

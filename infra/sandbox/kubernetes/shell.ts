@@ -51,6 +51,7 @@ export function createPodShell(pod: PodAccess): PodShell {
 }
 
 export interface PodShell extends Shell {
+  hold(order: number, signal: AbortSignal): Promise<void>;
   /** Runs a script of the grader that may change the owners of files, and returns its exit code. For Pods whose agent is not root. */
   runAsOwner(script: Omit<Script, 'role'>, signal: AbortSignal): Promise<number>;
 }
@@ -149,6 +150,10 @@ class PodShellByKeeper implements PodShell {
     if (this.#pod.root) return;
     // What could not be made shows when the files are written.
     await this.runAsOwner({ text: makeOwned, args: [path, String(this.uidOf(owner))] }, never);
+  }
+
+  async hold(order: number, signal: AbortSignal): Promise<void> {
+    await this.#runToEnd({ do: 'hold', order }, unheard, { signal, ...(this.#pod.root && { limitMs: shortMs }) });
   }
 
   runAsOwner(script: Omit<Script, 'role'>, signal: AbortSignal): Promise<number> {

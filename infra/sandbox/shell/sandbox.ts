@@ -67,6 +67,7 @@ class ShellSandbox implements Sandbox {
   readonly name: string;
   readonly labels: SandboxLabels;
   readonly changes?: SandboxChanges;
+  readonly hold?: NonNullable<Sandbox['hold']>;
   readonly #spec: StoredSpec;
   readonly #shell: Shell;
   readonly #processes: Processes;
@@ -77,6 +78,7 @@ class ShellSandbox implements Sandbox {
     this.name = shell.name;
     this.labels = labels;
     if (changes !== undefined) this.changes = changes;
+    if (shell.hold !== undefined) this.hold = shell.hold.bind(shell);
     this.#spec = spec;
     this.twoUids = !spec.root;
     this.#shell = shell;

@@ -59,6 +59,8 @@ export interface Shell {
   endAll(account: Account): Promise<void>;
   /** Returns the size of what was written on the sandbox's disk since it was created. */
   writtenBytes(): Promise<number>;
+  /** Makes this host the holder of the sandbox; see `Sandbox.hold`. Absent where nothing in the sandbox could refuse another host. */
+  hold?(order: number, signal: AbortSignal): Promise<void>;
   /** Creates a directory of an account at a place where the account itself may not. */
   makeDirectory(path: string, owner: Account): Promise<void>;
 }

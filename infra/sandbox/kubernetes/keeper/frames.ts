@@ -22,7 +22,7 @@ export const frameKinds = {
   exit: 10,
 } as const;
 
-/** The work of one task: a command under a uid, or the end of all processes of a uid. */
+/** The work of one task: a command under a uid, the end of all processes of a uid, or a new holder. */
 export type TaskRequest =
   | {
       readonly do: 'run';
@@ -36,10 +36,23 @@ export type TaskRequest =
       readonly sentBytes: number | null;
     }
   /** Ends the processes of a uid; null: all but the first process and those of the keepers' uid. */
-  | { readonly do: 'end-all'; readonly uid: number | null };
+  | { readonly do: 'end-all'; readonly uid: number | null }
+  /** Makes its sender the holder, whose commands alone are followed from then on, unless one of a higher order is. */
+  | { readonly do: 'hold'; readonly order: number };
+
+/** The host that has adopted a sandbox, by its fencing token, and the place of that in the order of its adoptions. */
+export interface Holder {
+  readonly token: string;
+  readonly order: number;
+}
+
+/** A request with the fencing token of the host that sends it; null where there is none. */
+export type SentRequest = TaskRequest & { readonly by: string | null };
 
 export interface TaskEnd {
   readonly code: number;
+  /** The token of the sandbox's holder, if the request was refused since another host sent it. */
+  readonly heldBy?: string;
   /** The reason why the task could not run. */
   readonly error?: string;
 }

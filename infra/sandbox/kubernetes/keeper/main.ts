@@ -1,14 +1,15 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { constants } from 'node:os';
 import {
   createFrameDecoder,
   encodeFrame,
   frameKinds,
+  type Holder,
   largestPayload,
+  type SentRequest,
   type TaskEnd,
-  type TaskRequest,
   windowBytes,
 } from './frames.ts';
 
@@ -16,7 +17,7 @@ import {
 // grader can signal. It has the capabilities to become another account, and starts every command through a program that drops
 // them. It ends with its connection; what it has started continues.
 //
-//     keeper <JSON: { ready: the file that tells that the sandbox is set up, drop: the program that drops capabilities }>
+//     keeper <JSON of Settings>
 
 const lostAfterMs = 120_000;
 const readyPollMs = 10;
@@ -29,8 +30,12 @@ const goneAttempts = 500;
 const gonePauseMs = 10;
 
 interface Settings {
+  /** The file that tells that the sandbox is set up. */
   readonly ready: string;
+  /** The program that drops capabilities. */
   readonly drop: readonly string[];
+  /** The file with the sandbox's `Holder`, which all keepers of a Pod share; missing until a host adopts the sandbox. */
+  readonly holder: string;
 }
 
 interface Running {
@@ -41,7 +46,7 @@ interface Running {
   released: boolean;
 }
 
-const { ready, drop }: Settings = JSON.parse(process.argv[1] ?? '');
+const { ready, drop, holder }: Settings = JSON.parse(process.argv[1] ?? '');
 const tasks = new Map<number, Running>();
 let lastSignMs = Date.now();
 
@@ -49,7 +54,31 @@ const send = (kind: number, task: number, payload?: Uint8Array | string): void =
   void process.stdout.write(encodeFrame(kind, task, payload));
 const sendEnd = (task: number, end: TaskEnd): void => send(frameKinds.exit, task, JSON.stringify(end));
 
-function start(task: number, request: TaskRequest): void {
+/** Returns the token of the host that holds the sandbox, if a request of another host is refused for it. */
+function otherHolder(request: SentRequest): string | undefined {
+  if (!existsSync(holder)) return undefined;
+  const { token, order }: Holder = JSON.parse(readFileSync(holder, 'utf8'));
+  const mayPass = token === request.by || (request.do === 'hold' && request.order > order);
+  return mayPass ? undefined : token;
+}
+
+function hold({ by, order }: SentRequest & { readonly do: 'hold' }): void {
+  const next: Holder = { token: by ?? '', order };
+  writeFileSync(`${holder}.${process.pid}`, JSON.stringify(next), { mode: 0o600 });
+  renameSync(`${holder}.${process.pid}`, holder);
+}
+
+function start(task: number, request: SentRequest): void {
+  const heldBy = otherHolder(request);
+  if (heldBy !== undefined) {
+    sendEnd(task, { code: 1, heldBy });
+    return;
+  }
+  if (request.do === 'hold') {
+    hold(request);
+    sendEnd(task, { code: 0 });
+    return;
+  }
   if (request.do === 'end-all') {
     endAll(request.uid, (code) => sendEnd(task, { code }));
     return;

@@ -30,11 +30,18 @@ const own = ['SETUID', 'SETGID', 'SETPCAP', 'KILL', 'CHOWN'] as const;
 export const keeperCapabilities = (root: boolean): readonly string[] =>
   root ? [...new Set([...own, ...rootCapabilities])] : own;
 
+/** The file with the host that has adopted a sandbox. */
+const holderFile = `${keeperDirectory}/.holder`;
 let program: Promise<string> | undefined;
+
+/** Returns the keeper's program. */
+export function keeperProgram(): Promise<string> {
+  program ??= source();
+  return program;
+}
 
 /** Returns the command that an exec in a Pod starts as root: the keeper, under its own uid, with the capabilities it needs. */
 export async function keeperCommand(root: boolean): Promise<readonly string[]> {
-  program ??= source();
   const kept = ['-all', ...keeperCapabilities(root).map((one) => `+${one.toLowerCase()}`)].join(',');
   return [
     ...clean,
@@ -48,8 +55,8 @@ export async function keeperCommand(root: boolean): Promise<readonly string[]> {
     `--max-old-space-size=${heapMb}`,
     '--input-type=module',
     '--eval',
-    await program,
-    JSON.stringify({ ready: readyFile, drop }),
+    await keeperProgram(),
+    JSON.stringify({ ready: readyFile, drop, holder: holderFile }),
   ];
 }
 

@@ -36,6 +36,7 @@ function shellOf(oomKills: number[], broken?: Error, sent: readonly Buffer[] = [
     writtenBytes: async () => 0,
     makeDirectory: async () => undefined,
     runAsOwner: async () => 0,
+    hold: async () => undefined,
   };
 }
 

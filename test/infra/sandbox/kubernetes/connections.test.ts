@@ -6,6 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { type Cluster, openCluster } from '../../../../infra/sandbox/kubernetes/client.ts';
 import type { Connection } from '../../../../infra/sandbox/kubernetes/connection.ts';
 import { type Connections, createConnections, opensAtOnce } from '../../../../infra/sandbox/kubernetes/connections.ts';
+import type { KeptPod } from '../../../../infra/sandbox/kubernetes/pod.ts';
 import { until } from '../../../helpers/until.ts';
 
 const hourMs = 3_600_000;
@@ -15,7 +16,7 @@ function createOpener(turnMs: number) {
   const begun: string[] = [];
   const ends = new Map<string, PromiseWithResolvers<Connection>>();
   const closed: string[] = [];
-  const connect = (_: Cluster, pod: string): Promise<Connection> => {
+  const connect = (_: Cluster, { pod }: KeptPod): Promise<Connection> => {
     begun.push(pod);
     const end = Promise.withResolvers<Connection>();
     ends.set(pod, end);
@@ -37,7 +38,7 @@ function createOpener(turnMs: number) {
 }
 
 const connectAll = (connections: Connections, pods: readonly string[]): readonly Promise<Connection>[] =>
-  pods.map((pod) => connections.to({ uid: `uid-${pod}`, pod, root: false }));
+  pods.map((pod) => connections.to({ uid: `uid-${pod}`, pod, root: false, fence: () => null }));
 
 describe('the connections to Pods', () => {
   let root: string;
