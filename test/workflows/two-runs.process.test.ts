@@ -12,6 +12,7 @@ import { connectClient } from '../../infra/temporal/connection.ts';
 import { freePort } from '../../infra/temporal/ports.ts';
 import { temporalTarget } from '../../infra/temporal/temporal-target.ts';
 import { type RunningStack, startStack } from '../../workers/up/start-stack.ts';
+import { meanOf } from '../../workflows/algorithms/mean.ts';
 import { shortKey } from '../../workflows/contracts/ids.ts';
 import { pauseSignal, resumeSignal, sweepStatusQuery } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
@@ -32,6 +33,27 @@ const training = (seed: number): RunRequest => ({
   warmUp: { steps: 3, examplesPerStep: 4, learningRate: seed * 1e-3 },
   settings,
 });
+
+/** A run on one task, whose policy makes the right choice in three of ten rollouts when it begins. */
+const learning: RunRequest = {
+  tasks: 'generated:train/6?count=1',
+  seed: 6,
+  steps: 6,
+  groupsPerStep: 1,
+  rolloutsPerGroup: 12,
+  // Equal seeds then give equal rewards, so that no luck decides whether they rise.
+  maxStaleness: 0,
+  warmUp: { steps: 120, examplesPerStep: 4, learningRate: 3e-3, learningRateFall: 60, rightShare: 0.3 },
+  training: {
+    learningRate: 2e-3,
+    learningRateRise: 1,
+    learningRateFall: 3,
+    adamEps: 5e-5,
+    gradClipNorm: 0.05,
+    klCoef: 0.02,
+  },
+  settings: { agent: 'mini', sandbox: 'local', maxTurns: 6, sampling: { maxTokensPerTurn: 48 } },
+};
 
 describe('work side by side on one stack with the embedded policy', () => {
   let home: string;
@@ -132,6 +154,14 @@ describe('work side by side on one stack with the embedded policy', () => {
       const { cause } = error as { cause?: { cause?: Error } };
       return /policy: expected the workflow id of a run, got no-such-run/.test(String(cause?.cause ?? cause));
     });
+  });
+
+  it('learns: the rewards of a task rise from step to step', async () => {
+    const { phase, recentRewards } = (await (await start('learns', learning)).result()) as RunStatus;
+    const [first = assert.fail(), ...others] = recentRewards;
+    const last = meanOf(others.slice(-3));
+    assert.deepEqual([phase, others.length], ['done', 5]);
+    assert.ok(first <= 0.3 && last >= 0.5, `expected a rise, got ${recentRewards.join(', ')}`);
   });
 
   it('evaluates one version to its end while training publishes others', async () => {
