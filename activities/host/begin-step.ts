@@ -61,7 +61,7 @@ async function setUp(
 ): Promise<void> {
   const { begin, env, solution } = files;
   if (begin === null) return;
-  const deadlineMs = Date.now() + limitMs;
+  const deadlineMs = performance.now() + limitMs;
   const { workdir, step } = task;
   const commandEnv = { ...env, ...(path !== null && { PATH: path }) };
   const placed: readonly PutFiles[] = [

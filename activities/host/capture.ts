@@ -55,14 +55,14 @@ export async function captureAtOnce(
   signal: AbortSignal,
 ): Promise<Pick<Required<AgentEnd>, 'diff' | 'captureSeconds'> | null> {
   if (!lane.tryEnter()) return null;
-  const beganAtMs = Date.now();
+  const beganAtMs = performance.now();
   try {
     const take = (ending: AbortSignal) => captureDiff(sandbox, store, { ...options, failedBefore: false }, ending);
     const diff = await lane.run(
       () => withTimeLimit({ limitMs: atOnceMs, late }, take, signal),
       (error) => error === late,
     );
-    return { diff, captureSeconds: (Date.now() - beganAtMs) / 1000 };
+    return { diff, captureSeconds: (performance.now() - beganAtMs) / 1000 };
   } catch (error) {
     signal.throwIfAborted();
     Context.current().log.warn('the diff is captured in an activity of its own', { error: errorMessage(error) });

@@ -21,14 +21,14 @@ export async function releaseAtOnce(
   { epoch, end }: { readonly epoch: RolloutEpoch; readonly end: Captured },
 ): Promise<AgentEnd> {
   if (!lane.tryEnter()) return end;
-  const beganAtMs = Date.now();
+  const beganAtMs = performance.now();
   try {
     await host.results.keep(epoch, end);
     await lane.run(
       () => releaseAgentSandbox(host, epoch),
       () => false,
     );
-    return { ...end, releaseSeconds: (Date.now() - beganAtMs) / 1000 };
+    return { ...end, releaseSeconds: (performance.now() - beganAtMs) / 1000 };
   } catch (error) {
     Context.current().log.warn('the sandbox is released in an activity of its own', { error: errorMessage(error) });
     return end;

@@ -16,6 +16,8 @@ export const limits = {
   charactersPerToken: 16,
   /** Running turns of one session. An agent with sub-agents has a handful; more is an attack on the engine. */
   turnsAtOnce: 16,
+  /** Requests of one session that an agent may give up before they count towards its limits, as those of sub-agents that it ends. */
+  freeCuts: 100,
   /** Recorded failed requests per session; an agent that ignores its limits must not fill the disk. */
   requestFailures: 100,
   /** Failed requests of one session that are logged in a minute, however many an agent makes. */

@@ -74,6 +74,8 @@ export type GatewayEvent =
       readonly cause: unknown;
     }
   | { readonly kind: 'host-tool-failed'; readonly session: string; readonly tool: string; readonly cause: unknown }
+  /** A turn that was cut and not written: its tokens count unless the gateway is killed. */
+  | { readonly kind: 'cut-unwritten'; readonly session: string; readonly cause: unknown }
   | { readonly kind: FailedTask; readonly cause: unknown }
   /** The socket of a session, or null for one that all sessions share. */
   | { readonly kind: 'socket-failed'; readonly session: string | null; readonly cause: unknown }
@@ -121,6 +123,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     taskFiles: options.taskFiles ?? (async () => new Map()),
     onTurn: (session, turn) => log(turnEvent(session, turn)),
     onHostToolFailure: (session, tool, cause) => log({ kind: 'host-tool-failed', session, tool, cause }),
+    onCutUnwritten: (session, cause) => log({ kind: 'cut-unwritten', session, cause }),
   });
   const sessionSockets = createSessionSockets({
     root: sockets.sessions,

@@ -1,6 +1,6 @@
 import type { CostSum, Ledger, ModelUse, RolloutCost, SandboxProvider } from '../contracts/cost.ts';
 import { type Outcome, outcomes } from '../contracts/outcome.ts';
-import type { Turn } from '../contracts/trace.ts';
+import type { TraceSummary, Turn } from '../contracts/trace.ts';
 import { sampledTokensOf } from './turns.ts';
 
 type Timed = Pick<Turn, 'upstream' | 'sampledIds' | 'promptLength' | 'startedAt' | 'endedAt'>;
@@ -14,6 +14,14 @@ export function modelUseOf(turns: readonly Timed[], waitedMs: number): ModelUse 
     waitedSeconds: waitedMs / 1000,
   };
 }
+
+/** Returns what the model calls of a sealed session cost, also those that the agent gave up. */
+export const useOfTrace = (trace: Pick<TraceSummary, keyof ModelUse | 'counts'>): ModelUse => ({
+  promptTokens: trace.promptTokens,
+  sampledTokens: trace.sampledTokens + (trace.counts?.cuts?.tokens ?? 0),
+  engineSeconds: trace.engineSeconds,
+  waitedSeconds: trace.waitedSeconds,
+});
 
 const nothing: CostSum = {
   rollouts: 0,

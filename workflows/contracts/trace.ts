@@ -185,6 +185,14 @@ export interface TraceCounts {
   readonly aborts: number;
   /** The number of replies whose echo by the client differs from what was sampled, by kind of difference. */
   readonly echoes: Readonly<Record<string, number>>;
+  /** The requests that the agent gave up and then replaced by others; absent if there were none. */
+  readonly cuts?: CutRequests;
+}
+
+/** Requests that an agent gave up before their turns had ended, and the tokens that were sampled for them. */
+export interface CutRequests {
+  readonly requests: number;
+  readonly tokens: number;
 }
 
 /** The summary of a sealed trace that workflow history holds. */

@@ -1,6 +1,7 @@
 import { CancellationScope, log, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
 import type { Placement } from '../../activities/interfaces/host.ts';
 import { cleanUpOn, images, placement, provisioningOn, sealingOn, sessionsOn } from '../activities.ts';
+import { useOfTrace } from '../algorithms/cost.ts';
 import type { ModelUse, SandboxProvider } from '../contracts/cost.ts';
 import type { RolloutEpoch } from '../contracts/ids.ts';
 import { defaultPool } from '../contracts/policy.ts';
@@ -8,7 +9,7 @@ import type { SandboxKind } from '../contracts/sandbox-kinds.ts';
 import { searchAttributes } from '../contracts/search-attributes.ts';
 import { epochSeed } from '../contracts/seeds.ts';
 import type { Task } from '../contracts/task.ts';
-import { type TraceSummary, trainAllBranches } from '../contracts/trace.ts';
+import { trainAllBranches } from '../contracts/trace.ts';
 import { whereOffered } from '../shared/where-offered.ts';
 import type { EpochContext, Prepared, Produced } from './epoch-context.ts';
 import { createEpochHost, type EpochHost, untilTaken } from './epoch-host.ts';
@@ -46,7 +47,7 @@ export async function produce(context: EpochContext): Promise<Produced> {
     const sealed = usesModel ? seal() : Promise.resolve(null);
     const [trace] = await both(sealed, inPlace ? Promise.resolve() : sandbox.release());
     open = false;
-    if (trace !== null) meter.session(useOf(trace));
+    if (trace !== null) meter.session(useOfTrace(trace));
     const end = { ...ended, stop: stopReason(resolved.hostTools, trace, ended.stop) };
     const given = known ?? trace?.answer;
     const answer = given === undefined ? {} : { answer: given };
@@ -223,11 +224,3 @@ async function closeTrace(host: string, epoch: RolloutEpoch): Promise<ModelUse |
     return null;
   }
 }
-
-/** The model calls of a sealed session. */
-const useOf = ({ promptTokens, sampledTokens, engineSeconds, waitedSeconds }: TraceSummary): ModelUse => ({
-  promptTokens,
-  sampledTokens,
-  engineSeconds,
-  waitedSeconds,
-});

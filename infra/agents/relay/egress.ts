@@ -38,8 +38,8 @@ async function carry(client: Socket, route: Route): Promise<void> {
 }
 
 async function openSoon(route: Route): Promise<Duplex | null> {
-  const giveUpAt = Date.now() + takeMs;
-  while (Date.now() < giveUpAt) {
+  const giveUpAt = performance.now() + takeMs;
+  while (performance.now() < giveUpAt) {
     const out = await route.openEgress().catch(() => null);
     if (out !== null) return out;
     await route.pause(pauseMs);

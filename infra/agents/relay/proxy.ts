@@ -44,11 +44,11 @@ async function forward(
   let outageSince: number | undefined;
   let waitMs: number = backoff.firstMs;
   for (;;) {
-    const sentAt = Date.now();
+    const sentAt = performance.now();
     const failure = await send(exchange, route);
     if (failure === null || response.destroyed) return;
     route.failed();
-    const now = Date.now();
+    const now = performance.now();
     if (outageSince === undefined || now - sentAt >= Math.min(reachableMs, retryMs)) {
       outageSince = now;
       waitMs = backoff.firstMs;

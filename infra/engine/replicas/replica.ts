@@ -39,6 +39,18 @@ export interface ReplicaOptions {
   readonly onRollback: () => void;
 }
 
+/** A request that a replica works on. */
+interface Running {
+  readonly request: GenerateRequest;
+  /** The time of its last event, or of its start. */
+  lastMs: number;
+  /** Whether it was asked since then if the engine is paused. */
+  looked: boolean;
+}
+
+/** The time without a token after which a request may be held by a pause, and the interval at which that is looked for. */
+const silentMs = 500;
+const lookEveryMs = 250;
 /** A single probe may get lost; a replica that misses two in a row leaves service. */
 const missesToLeave = 2;
 /** Connections to a machine that vanished stay open and silent: after this many missed probes its requests are aborted. */
@@ -53,7 +65,9 @@ class ProbedReplica implements Replica {
   readonly #engine: Engine;
   readonly #options: ReplicaOptions;
   /** The requests that it works on, each with what aborts it. */
-  readonly #running = new Map<AbortController, GenerateRequest>();
+  readonly #running = new Map<AbortController, Running>();
+  /** Looks for requests that a pause may hold, while any runs. */
+  #looks: NodeJS.Timeout | undefined;
   #inService = false;
   #reason = 'it has not answered yet';
   #health: EngineHealth | null = null;
@@ -115,7 +129,7 @@ class ProbedReplica implements Replica {
     this.#misses = 0;
     this.#inService = true;
     // A paused engine holds its requests without a word.
-    if (health.paused) for (const { onHeld } of this.#running.values()) onHeld?.(true);
+    if (health.paused) for (const { request } of this.#running.values()) request.onHeld?.(true);
     if (isRollback) this.#options.onRollback();
     if (changed) this.#options.onChange(this);
   }
@@ -155,9 +169,13 @@ class ProbedReplica implements Replica {
     const run = new AbortController();
     const stop = (): void => run.abort(signal.reason);
     signal.addEventListener('abort', stop);
-    this.#running.set(run, request);
+    const running: Running = { request, lastMs: performance.now(), looked: false };
+    this.#running.set(run, running);
+    this.#looks ??= setInterval(() => this.#lookForPause(), lookEveryMs).unref();
     try {
       for await (const event of this.#engine.generate(request, run.signal)) {
+        running.lastMs = performance.now();
+        running.looked = false;
         this.#noteVersion(event);
         yield event;
       }
@@ -166,8 +184,28 @@ class ProbedReplica implements Replica {
       throw error;
     } finally {
       this.#running.delete(run);
+      if (this.#running.size === 0) {
+        clearInterval(this.#looks);
+        this.#looks = undefined;
+      }
       signal.removeEventListener('abort', stop);
     }
+  }
+
+  /** Asks whether the engine is paused, if requests have got nothing for a while: probes would miss most short pauses. */
+  #lookForPause(): void {
+    const now = performance.now();
+    const silent = [...this.#running.values()].filter(({ lastMs, looked }) => !looked && now - lastMs >= silentMs);
+    if (silent.length === 0) return;
+    for (const running of silent) running.looked = true;
+    // An engine that does not answer is the next probe's subject.
+    const { closing, probeTimeoutMs } = this.#options;
+    const signal = AbortSignal.any([AbortSignal.timeout(probeTimeoutMs), closing]);
+    const asked = this.#engine.health(signal).catch(() => null);
+    void asked.then((health) => {
+      if (health?.paused !== true) return;
+      for (const { request, looked } of silent) if (looked) request.onHeld?.(true);
+    });
   }
 
   /** Takes the version from sampled tokens, which may show a new one before the next probe does. */

@@ -4,6 +4,7 @@ import { GatewayError } from '../gateway-error.ts';
 import { limits } from '../limits.ts';
 import type { HostTool } from '../tools/host-tool.ts';
 import { isEnvironmentLost, runTool, type SessionTools } from '../tools/run-tool.ts';
+import { beginTiming } from '../turns/timing.ts';
 import type { HostCallRecord, Journal } from './journal.ts';
 
 /** A request to call a tool. */
@@ -109,7 +110,7 @@ class RecordedCalls implements HostCalls {
   async #perform({ key, tool, args }: HostCallRequest): Promise<HostCall> {
     const { journal, turns, admit } = this.#deps;
     const { signal } = this.#stop;
-    const startedAt = Date.now();
+    const { startedAt, endedAt } = beginTiming();
     await admit();
     this.#requireOpen(tool);
     if (this.records.length >= limits.hostCalls) {
@@ -124,7 +125,7 @@ class RecordedCalls implements HostCalls {
     signal.throwIfAborted();
     await admit();
     const index = this.records.length;
-    const record = { index, key, tool, turns: turns(), startedAt, endedAt: Date.now(), ...said };
+    const record = { index, key, tool, turns: turns(), startedAt, endedAt: endedAt(), ...said };
     await journal.append({ kind: 'host-call', call: record });
     const call = this.#add(record);
     // The host may have been lost while it wrote: then the call may be missing in the journal that another one has adopted.

@@ -9,13 +9,17 @@ import type { Session } from './session.ts';
 
 /** Builds the trace of a closed session and puts it into the store. The same turns always give the same bytes. */
 export async function sealTrace(session: Session, store: Store, absences: readonly Absence[]): Promise<TraceSummary> {
-  const { turnsAndCuts: turns, hostCalls } = session;
+  const { hostCalls, cuts } = session;
+  const turns = [...session.turns, ...cuts.last];
   const lost = absences.filter((absence) => mayHaveCut(session, absence)).length;
   const gatewayFailures = session.failures.count('gateway-failure') + lost;
   const environmentFailures = session.failures.count('environment-failure');
   const built = buildSegments(turns, session.opened.branches);
   const { segments, branches, masked } = built;
-  const counts = countsOf(turns, session.forks, built);
+  const counts = {
+    ...countsOf(turns, session.forks, built),
+    ...(cuts.replaced.requests > 0 && { cuts: cuts.replaced }),
+  };
   const trace: Trace = {
     session: session.opened.session,
     turns: turns.map(publicTurn),

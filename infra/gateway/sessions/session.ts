@@ -27,8 +27,7 @@ import { createWaits, type Waits } from './waits.ts';
 export interface Session {
   readonly opened: OpenSession;
   readonly turns: readonly TurnRecord[];
-  /** The turns, and after them those that were running when the session ended. */
-  readonly turnsAndCuts: readonly TurnRecord[];
+  readonly cuts: Pick<Cuts, 'last' | 'replaced'>;
   readonly forks: number;
   readonly hostCalls: HostCalls;
   /** Retried requests that were answered from the journal, without those that a killed process counted. */
@@ -62,6 +61,7 @@ export interface SessionDeps extends PolicyBackendDeps, UpstreamBackendDeps, Fen
   readonly taskFiles: TaskFiles;
   readonly onTurn: (session: string, turn: TurnRecord) => void;
   readonly onHostToolFailure: (session: string, tool: string, error: unknown) => void;
+  readonly onCutUnwritten: (session: string, error: unknown) => void;
 }
 
 /** Creates a session from its opened journal. */
@@ -78,7 +78,7 @@ class LiveSession implements Session {
   readonly #journal: Journal;
   readonly #backend: ModelBackend;
   readonly waits: Waits;
-  readonly #cuts: Cuts;
+  readonly cuts: Cuts;
   readonly #running: RunningTurns;
   readonly isExpired: () => boolean;
   readonly #samples = createSamples();
@@ -102,7 +102,8 @@ class LiveSession implements Session {
     const turns = () => this.turns;
     const isAnswered = (key: string): boolean => this.#backend.answered(key) !== null;
     this.failures = createRequestFailures({ journal: this.#journal, turns, isAnswered });
-    this.#cuts = createCuts({ journal: this.#journal, turns, isAnswered });
+    const onUnwritten = (error: unknown): void => deps.onCutUnwritten(opened.session, error);
+    this.cuts = createCuts({ journal: this.#journal, turns, isAnswered, onUnwritten });
     this.#commit = createCommit({
       journal: this.#journal,
       fence: this.#fence,
@@ -136,7 +137,7 @@ class LiveSession implements Session {
     else if (record.kind === 'host-call') this.hostCalls.restore(record.call);
     else if (record.kind === 'flag') this.failures.restore({ failure: record.flag, key: record.key, at: record.at });
     else if (record.kind === 'waited') this.waits.restore(record.ms);
-    else if (record.kind === 'cut') this.#cuts.restore(record.turn);
+    else if (record.kind === 'cut') this.cuts.restore(record.turn);
     else if (record.kind === 'rest' || record.kind === 'close') {
       this.#retries = this.#journaledRetries = record.retries ?? 0;
       if (record.kind === 'close') this.#closed = new GatewayError('session-closed', 'this session is closed');
@@ -145,10 +146,6 @@ class LiveSession implements Session {
 
   get turns(): readonly TurnRecord[] {
     return this.#backend.turns;
-  }
-
-  get turnsAndCuts(): readonly TurnRecord[] {
-    return [...this.turns, ...this.#cuts.last];
   }
 
   get forks(): number {
@@ -212,7 +209,8 @@ class LiveSession implements Session {
     }
     // The turn of a sample that is neither running nor answered has just been given up.
     const sample = repeated !== null && answered === null ? repeated : this.#samples.next(planned.key, origin);
-    const reached = limitReached(this.opened, this.turns, this.#running.count);
+    const { turns, cuts } = this;
+    const reached = limitReached(this.opened, { turns, running: this.#running.count, cuts: cuts.excess });
     // No await between the lookup and the start, so the second of two equal requests finds the first.
     if (reached === null) return createAskedTurn(this.#samples, this.#start(planned, sample), { sample, origin });
     this.#samples.refuse(planned.key, origin);
@@ -247,7 +245,7 @@ class LiveSession implements Session {
       createdAt: this.openedAt,
       sample,
       commit: this.#commit,
-      noteCut: this.#cuts.add,
+      noteCut: this.cuts.add,
       noteOverflow: () => this.failures.add('context-overflow', key),
     });
     this.#running.add(turn);
@@ -292,6 +290,6 @@ class LiveSession implements Session {
 
   async #cancelRunning(reason: GatewayError): Promise<void> {
     await Promise.allSettled([this.#running.cancel(reason), this.hostCalls.cancel(reason)]);
-    await this.#cuts.written();
+    await this.cuts.written();
   }
 }

@@ -1,4 +1,4 @@
-import { modelUseOf } from '../../../workflows/algorithms/cost.ts';
+import { modelUseOf, useOfTrace } from '../../../workflows/algorithms/cost.ts';
 import type { ModelUse } from '../../../workflows/contracts/cost.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { TraceSummary } from '../../../workflows/contracts/trace.ts';
@@ -198,13 +198,14 @@ class SessionTable implements Sessions {
     const found = await this.#get(id);
     if ('holder' in found) return this.#peer(found).close(id);
     if ('sealed' in found) {
-      const { promptTokens, sampledTokens, engineSeconds, waitedSeconds } = found.sealed.summary;
-      return { promptTokens, sampledTokens, engineSeconds, waitedSeconds };
+      return useOfTrace(found.sealed.summary);
     }
     if (this.#deps.lease.of(found.opened.fence) === 'fenced') return null;
     requireLease(this.#deps, found.opened);
     await found.close(new GatewayError('session-closed', 'this session is closed'));
-    return modelUseOf(found.turnsAndCuts, found.waits.ms);
+    const { turns, cuts, waits } = found;
+    const use = modelUseOf([...turns, ...cuts.last], waits.ms);
+    return { ...use, sampledTokens: use.sampledTokens + cuts.replaced.tokens };
   }
 
   #peer({ holder }: RemoteSession): GatewayControl {

@@ -12,6 +12,7 @@ import { type ModelBackend, type PlannedTurn, sampleFields, type TurnContext } f
 import { oversizeOf } from './oversize.ts';
 import type { PolicyEngines } from './policy-engines.ts';
 import { deriveSeed, type SampledTurn, sampleTurn } from './sampling.ts';
+import { beginTiming, type Timing } from './timing.ts';
 import { type ReplySink, replayTurn, startTurn } from './turn.ts';
 
 export interface PolicyBackendDeps {
@@ -88,9 +89,9 @@ export function createPolicyBackend(deps: PolicyBackendDeps, opened: OpenSession
             createdAt: context.createdAt,
             promptTokens: plan.prompt.length,
             sample: (sink, signal) => sampleReply(deps, opened, { rendered, sink, context }, signal),
-            commit: (sampled, startedAt, signal) =>
+            commit: (sampled, timing, signal) =>
               context.commit(
-                (index) => ({ ...recordOf(plan, sampled, startedAt, index), ...sampleFields(context.sample) }),
+                (index) => ({ ...recordOf(plan, sampled, timing, index), ...sampleFields(context.sample) }),
                 (turn) => ledger.add(turn, plan),
                 signal,
               ),
@@ -116,7 +117,7 @@ async function sampleReply(
   signal: AbortSignal,
 ): Promise<SampledReply> {
   const { request, plan } = rendered;
-  const startedAt = Date.now();
+  const timing = beginTiming();
   const decoder = createReplyDecoder(rendered, sink.push);
   const asked = askedTokens(request, sampling);
   const override = overrideOf(request, sampling);
@@ -154,7 +155,7 @@ async function sampleReply(
       onCut(sampled) {
         // A call that was cut is no fault of the policy.
         const cut = { sampled, asked, override, reply: replyOf(rendered, sampled.ids), faultyCalls: [] };
-        context.noteCut({ ...recordOf(plan, cut, startedAt, -1), ...sampleFields(context.sample) });
+        context.noteCut({ ...recordOf(plan, cut, timing, -1), ...sampleFields(context.sample) });
       },
     },
     signal,
@@ -178,7 +179,7 @@ function finishedReply(decoder: ReturnType<typeof createReplyDecoder>): Pick<Sam
 export function recordOf(
   plan: Plan,
   { sampled, asked, override, reply, faultyCalls }: SampledReply,
-  startedAt: number,
+  { startedAt, endedAt }: Timing,
   index: number,
 ): TurnRecord {
   return {
@@ -196,7 +197,7 @@ export function recordOf(
     ...cutShort(sampled.finishReason, sampled.ids.length, asked),
     ...(override !== null && { sampling: override }),
     startedAt,
-    endedAt: Date.now(),
+    endedAt: endedAt(),
     context: plan.fingerprint.context,
     conversation: plan.fingerprint.withReply(reply),
     messages: plan.newMessages,

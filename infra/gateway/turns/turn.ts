@@ -2,6 +2,7 @@ import type { ReplyEvent } from '../../kits/chat-tokens/index.ts';
 import { GatewayError } from '../gateway-error.ts';
 import type { Delta } from '../model-call.ts';
 import { createReplyStream } from './reply-stream.ts';
+import { beginTiming, type Timing } from './timing.ts';
 
 /** A running turn, or the replay of a finished one. Clients that send the same request follow the same turn. */
 export interface ReplyingTurn<Result> {
@@ -48,13 +49,13 @@ export interface TurnInput<Sampled, Result> extends Pick<ReplyingTurn<Result>, '
   /** Samples the whole reply. */
   readonly sample: (sink: ReplySink, signal: AbortSignal) => Promise<Sampled>;
   /** Makes the turn durable. Afterwards the turn has happened, even if no client is left. */
-  readonly commit: (sampled: Sampled, startedAt: number, signal: AbortSignal) => Promise<Result>;
+  readonly commit: (sampled: Sampled, timing: Timing, signal: AbortSignal) => Promise<Result>;
 }
 
 /** Starts a turn: samples its reply, then commits it. */
 export function startTurn<Sampled, Result>(input: TurnInput<Sampled, Result>): RunningTurn<Result> {
   const { key, createdAt, promptTokens, sample, commit } = input;
-  const startedAt = Date.now();
+  const timing = beginTiming();
   const abort = new AbortController();
   const reply = createReplyStream();
   const grown = createSignal();
@@ -79,7 +80,7 @@ export function startTurn<Sampled, Result>(input: TurnInput<Sampled, Result>): R
     waiting = false;
     reply.end();
     committing = true;
-    return commit(sampled, startedAt, abort.signal);
+    return commit(sampled, timing, abort.signal);
   }
 
   const result = run()

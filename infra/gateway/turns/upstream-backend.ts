@@ -11,6 +11,7 @@ import { askUpstream } from '../upstream/ask.ts';
 import type { UpstreamReply } from '../upstream/chat-wire.ts';
 import type { Upstreams } from '../upstream/upstreams.ts';
 import { type ModelBackend, type PlannedTurn, sampleFields } from './model-backend.ts';
+import type { Timing } from './timing.ts';
 import { type ReplySink, replayTurn, startTurn } from './turn.ts';
 
 export interface UpstreamBackendDeps {
@@ -81,10 +82,10 @@ export function createUpstreamBackend(
                 throw error;
               }
             },
-            commit: (replied, startedAt, signal) =>
+            commit: (replied, timing, signal) =>
               context.commit(
                 (index) => ({
-                  ...recordOf(plan, replied, requestedSampling(request, opened), { index, startedAt }),
+                  ...recordOf(plan, replied, requestedSampling(request, opened), { index, timing }),
                   ...sampleFields(context.sample),
                 }),
                 tree.add,
@@ -156,7 +157,7 @@ function recordOf(
   { fingerprint, parent, newMessages, offersTools, echo }: UpstreamPlan,
   { reply, finishReason, model, promptTokens, sampledTokens }: UpstreamReply,
   { asked, override }: ReturnType<typeof requestedSampling>,
-  { index, startedAt }: { readonly index: number; readonly startedAt: number },
+  { index, timing }: { readonly index: number; readonly timing: Timing },
 ): TurnRecord {
   return {
     index,
@@ -172,8 +173,8 @@ function recordOf(
     upstream: { model, sampledTokens },
     ...cutShort(finishReason, sampledTokens, asked),
     ...(override !== null && { sampling: override }),
-    startedAt,
-    endedAt: Date.now(),
+    startedAt: timing.startedAt,
+    endedAt: timing.endedAt(),
     context: fingerprint.context,
     conversation: fingerprint.withReply(reply),
     messages: newMessages,

@@ -38,7 +38,7 @@ export async function judgeArtifacts(
   const patch = await store.get(diff.patch.digest);
   const { protection, healthCheck, env } = task;
   await startEntrypoint(sandbox, task, workdir, signal);
-  const deadlineMs = Date.now() + setupMs;
+  const deadlineMs = performance.now() + setupMs;
   if (healthCheck !== null) await awaitHealthy(sandbox, healthCheck, { workdir, env, deadlineMs }, signal);
   await requireEntrypoint(sandbox, task);
   const base = await parseBase(await readBase(sandbox, { task, workdir, path }, signal));

@@ -136,8 +136,8 @@ async function capture(
   { workdir, baseCommit, failedBefore }: DiffOptions,
   signal: AbortSignal,
 ): Promise<Diff> {
-  const deadlineMs = Date.now() + timeoutMs;
-  const timeLeftMs = (): number => Math.max(1_000, deadlineMs - Date.now());
+  const deadlineMs = performance.now() + timeoutMs;
+  const timeLeftMs = (): number => Math.max(1_000, deadlineMs - performance.now());
   const run: RunScript = (script, args, stdin) =>
     sandbox.exec(
       {
@@ -221,7 +221,7 @@ function searchUntil(deadlineMs: number): () => boolean {
   let takes = 0;
   return () => {
     takes += 1;
-    return takes <= search.mostTakes && Date.now() < deadlineMs - search.timeoutMs;
+    return takes <= search.mostTakes && performance.now() < deadlineMs - search.timeoutMs;
   };
 }
 

@@ -79,7 +79,7 @@ export async function applyPatch(
 ): Promise<Application> {
   if (patch.byteLength === 0) return { applied: 'exact', refusal: '', timedOut: false };
   const tar = await packTree(filesOf(patch), { uid: 0, gid: 0 });
-  const deadlineMs = Date.now() + timeoutMs;
+  const deadlineMs = performance.now() + timeoutMs;
   const run = (script: string, stdin?: Uint8Array) => {
     const program = `${gitPrelude}${plainRepository}${functions}cd "$1" || exit\n${script}`;
     return sandbox.exec(
@@ -88,7 +88,7 @@ export async function applyPatch(
         cwd: '/',
         argv: ['sh', '-c', program, 'sh', workdir],
         env: {},
-        timeoutMs: Math.max(1, deadlineMs - Date.now()),
+        timeoutMs: Math.max(1, deadlineMs - performance.now()),
         maxOutputBytes: outputBytes,
         stdin,
       },

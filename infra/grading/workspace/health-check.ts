@@ -20,17 +20,17 @@ export async function awaitHealthy(
   { workdir, env, deadlineMs }: HealthCheckOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  const startedAtMs = Date.now();
+  const startedAtMs = performance.now();
   for (let failures = 0; ; ) {
-    const timeoutMs = Math.max(1, Math.min(check.timeoutSec * 1000, deadlineMs - Date.now()));
+    const timeoutMs = Math.max(1, Math.min(check.timeoutSec * 1000, deadlineMs - performance.now()));
     const command = inImage(['sh', '-c', check.command]);
     const limits = { timeoutMs, maxOutputBytes: outputBytes };
     const tried = await sandbox.exec({ account: 'grader', cwd: workdir, ...command, env, ...limits }, signal);
     if (tried.exitCode === 0 && !tried.timedOut) return;
-    const isStarting = Date.now() - startedAtMs < check.startPeriodSec * 1000;
+    const isStarting = performance.now() - startedAtMs < check.startPeriodSec * 1000;
     if (!isStarting) failures += 1;
     const pauseMs = (isStarting ? check.startIntervalSec : check.intervalSec) * 1000;
-    const isLate = Date.now() + pauseMs >= deadlineMs;
+    const isLate = performance.now() + pauseMs >= deadlineMs;
     if (failures >= check.retries || isLate) {
       const ended = tried.timedOut ? 'it ran out of time' : `exit code ${tried.exitCode}`;
       const output = `${tried.stdout}${tried.stderr}`.trim().slice(-shownCharacters);

@@ -32,7 +32,7 @@ export async function gatherHiddenTests(
         cwd: workdir,
         ...inImage(['bash', '-c', `mkdir -p "$TEMPER_HIDDEN_TESTS" || exit 1\n${command}`]),
         env: { ...env, TEMPER_HIDDEN_TESTS: directory },
-        timeoutMs: Math.max(1, deadlineMs - Date.now()),
+        timeoutMs: Math.max(1, deadlineMs - performance.now()),
       },
       signal,
     );

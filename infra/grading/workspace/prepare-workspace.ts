@@ -49,7 +49,7 @@ export async function prepareWorkspace(
   signal: AbortSignal,
 ): Promise<{ readonly baseCommit: string }> {
   for (const files of placed ? [] : workspaceFiles(task, workdir)) await sandbox.putFiles(files, signal);
-  const deadlineMs = Date.now() + setupMs;
+  const deadlineMs = performance.now() + setupMs;
   await removePaths(sandbox, task.remove, signal);
   await startEntrypoint(sandbox, task, workdir, signal);
   if (task.healthCheck !== null) {
@@ -57,7 +57,7 @@ export async function prepareWorkspace(
   }
   const asAgent = { account: 'agent', cwd: workdir, maxOutputBytes: outputBytes } as const;
   for (const command of task.setup) {
-    const timeoutMs = Math.max(1, deadlineMs - Date.now());
+    const timeoutMs = Math.max(1, deadlineMs - performance.now());
     const argv = inImage(['bash', '-c', command]);
     const done = await sandbox.exec({ ...asAgent, ...argv, env: task.env, timeoutMs }, signal);
     requireTaskSuccess(done, `set-up command ${JSON.stringify(command.slice(0, 120))}`);

@@ -15,12 +15,12 @@ type NamedContainer = Docker.ContainerCreateOptions & { readonly name: string; r
  * the creation fails. This function therefore repeats both calls until there is a container.
  */
 export async function createOrFind(docker: Docker, options: NamedContainer): Promise<Docker.ContainerInspectInfo> {
-  const deadlineMs = Date.now() + creationMs;
+  const deadlineMs = performance.now() + creationMs;
   for (;;) {
     await create(docker, options);
     const info = await callDaemon(() => docker.getContainer(options.name).inspect()).catch(orIfMissing);
     if (info !== undefined) return info;
-    if (Date.now() > deadlineMs) throw neverCreated(options.name);
+    if (performance.now() > deadlineMs) throw neverCreated(options.name);
     await delay(inspectPauseMs);
   }
 }

@@ -36,7 +36,7 @@ export async function awaitService(
     const problem = problemOf(state, goal);
     if (problem !== null) throw (await killedOutside(started, state)) ?? (await failed(started, problem));
     if (isReached(state, goal)) return;
-    if (Date.now() > deadlineMs) {
+    if (performance.now() > deadlineMs) {
       throw await failed(started, `is not ${goal} after ${readyMs / 1000} s, but ${describe(state)}`);
     }
     await delay(pauseMs, undefined, { signal });

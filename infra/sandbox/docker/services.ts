@@ -53,7 +53,7 @@ export async function ensureServices(
   { creations, bytesBeside, onDroppedLimits }: ServiceMeans,
   signal: AbortSignal,
 ): Promise<void> {
-  const deadlineMs = Date.now() + readyMs;
+  const deadlineMs = performance.now() + readyMs;
   const failure = new AbortController();
   const ending = AbortSignal.any([signal, failure.signal]);
   const started = new Map<string, Promise<StartedService>>();

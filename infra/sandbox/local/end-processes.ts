@@ -12,8 +12,8 @@ const timeoutMs = 10_000;
 
 /** Ends one detached process through the init of its pid namespace, and waits until its supervisor has written the result. */
 export async function endProcess(directory: string): Promise<void> {
-  const deadlineMs = Date.now() + timeoutMs;
-  for (let pauseMs = firstPauseMs; isRunning(directory) && Date.now() < deadlineMs; pauseMs *= 2) {
+  const deadlineMs = performance.now() + timeoutMs;
+  for (let pauseMs = firstPauseMs; isRunning(directory) && performance.now() < deadlineMs; pauseMs *= 2) {
     const pid = commandPid(directory);
     if (pid !== undefined) killPid(pid);
     await delay(Math.min(pauseMs, longestPauseMs));

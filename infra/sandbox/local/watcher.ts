@@ -62,7 +62,7 @@ export function createWatcher(spawner: Spawner): Watcher {
     untilEnded: async (process, withinMs, signal) => {
       signal.throwIfAborted();
       const { promise, resolve, reject } = Promise.withResolvers<void>();
-      const entry = { ...process, sinceMs: Date.now(), unmeasured: 0, resolve, reject };
+      const entry = { ...process, sinceMs: performance.now(), unmeasured: 0, resolve, reject };
       const abort = (): void => reject(signal.reason);
       signal.addEventListener('abort', abort);
       const timer = setTimeout(resolve, Math.min(withinMs, longestTimerMs));
@@ -190,7 +190,7 @@ async function measureTrees(entries: readonly Entry[], spawner: Spawner): Promis
 }
 
 const due = (entries: ReadonlySet<Entry>): readonly Entry[] =>
-  [...entries].filter(({ sinceMs }) => Date.now() - sinceMs >= firstMeasurementMs);
+  [...entries].filter(({ sinceMs }) => performance.now() - sinceMs >= firstMeasurementMs);
 
 /** Ends a process, beside the round. */
 function endFor(entry: Entry, limit: LimitHit): void {

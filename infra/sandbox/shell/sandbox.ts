@@ -232,7 +232,7 @@ class ShellSandbox implements Sandbox {
     let wasCut = false;
     for (;;) {
       await delay(pauseMs, undefined, { signal });
-      const startMs = Date.now();
+      const startMs = performance.now();
       const disk = await this.diskUsage().catch((error: unknown) => {
         // A connection that is cut fails the commands in it, and is opened again for the next ones.
         if (wasCut || !(error instanceof SandboxFailure) || error.type !== 'SandboxUnavailable') throw error;
@@ -240,7 +240,7 @@ class ShellSandbox implements Sandbox {
       });
       wasCut = disk === null;
       if (disk !== null && disk.usedMb > disk.limitMb + diskBeforeMb) await this.#endOver(key, 'disk');
-      pauseMs = Math.max(measureEveryMs, (Date.now() - startMs) * pausePerMeasurement);
+      pauseMs = Math.max(measureEveryMs, (performance.now() - startMs) * pausePerMeasurement);
     }
   }
 

@@ -13,7 +13,8 @@ export function finishTurn(
   const logprobs = sampledIds.map(() => -1);
   const versions = sampledIds.length === 0 ? [] : [{ version: 1, start: 0, end: sampledIds.length }];
   const sampled = { ids: sampledIds, logprobs, versions, finishReason: 'stop', aborts: 0 } as const;
-  const turn = recordOf(plan, { sampled, asked: 500, override: null, reply, faultyCalls: [] }, 0, ledger.turns.length);
+  const said = { sampled, asked: 500, override: null, reply, faultyCalls: [] };
+  const turn = recordOf(plan, said, { startedAt: 0, endedAt: Date.now }, ledger.turns.length);
   ledger.add(turn, plan);
   return turn;
 }

@@ -31,6 +31,7 @@ export async function sessionsIn(home: string, journalDir: string): Promise<Sess
     onTurn: () => {},
     toolbox: createToolbox(),
     onHostToolFailure: () => {},
+    onCutUnwritten: () => {},
     taskFiles: async () => new Map(),
   });
 }

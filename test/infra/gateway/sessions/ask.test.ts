@@ -25,6 +25,7 @@ function sessionOf({ model, options }: TestGateway, encode: Encode, opened: Part
       onTurn: () => {},
       toolbox: createToolbox(),
       onHostToolFailure: () => {},
+      onCutUnwritten: () => {},
       taskFiles: async () => new Map(),
       model: { ...model, tokens: { ...model.tokens, encode } },
     },

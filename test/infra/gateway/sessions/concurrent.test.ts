@@ -120,6 +120,7 @@ function sessionOf({ engine, journal }: Told, records: readonly JournalRecord[])
     onTurn: () => {},
     toolbox: createToolbox(),
     onHostToolFailure: () => {},
+    onCutUnwritten: () => {},
     taskFiles: async () => new Map(),
   };
   const append = async (record: JournalRecord): Promise<void> => {

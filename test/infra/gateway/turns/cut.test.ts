@@ -3,6 +3,7 @@ import { describe, it, type TestContext } from 'node:test';
 import { createSlotTable } from '../../../../infra/engine/replicas/slots.ts';
 import { createReplicas } from '../../../../infra/engine/replicas.ts';
 import type { OpenSession } from '../../../../infra/gateway/control.ts';
+import { useOfTrace } from '../../../../workflows/algorithms/cost.ts';
 import { trainAllBranches } from '../../../../workflows/contracts/trace.ts';
 import { createScriptedReplica } from '../../../helpers/engine/replica.ts';
 import type { Step } from '../../../helpers/engine/scripted-engine.ts';
@@ -43,6 +44,7 @@ describe('a turn that the end of its agent cuts', () => {
     const summary = await gateway.control.seal('a.1');
     const { turns, segments, maskedTurns, transcript, faultyCalls } = await gateway.traceOf(summary);
     assert.deepEqual([summary.turns, summary.sampledTokens, summary.minVersion], [1, 5, null]);
+    assert.equal(summary.counts?.cuts, undefined);
     assert.ok(summary.promptTokens > 0 && summary.engineSeconds > 0);
     const [turn] = turns;
     assert.deepEqual([turn?.finishReason, turn?.aborts, turn?.sampledIds], ['abort', 1, bytes('Hello')]);
@@ -79,6 +81,8 @@ describe('a turn that the end of its agent cuts', () => {
       const summary = await gateway.control.seal('a.1');
       const { turns, segments } = await gateway.traceOf(summary);
       assert.deepEqual([turns.map(({ finishReason }) => finishReason), summary.sampledTokens], [['stop'], 3]);
+      assert.deepEqual(summary.counts?.cuts, { requests: 1, tokens: 3 });
+      assert.equal(useOfTrace(summary).sampledTokens, 6);
       assert.equal(segments.length, 1);
     });
   }

@@ -14,10 +14,10 @@ const done = { kind: 'say', ids: [65, 258] } as const;
 const hanging = { kind: 'hang', ids: [65] } as const;
 
 /** A gateway before one replica, which plays the steps in order. */
-async function gatewayOf(t: TestContext, steps: readonly Step[], requestsAtOnce: number | null = null) {
+async function gatewayOf(t: TestContext, steps: readonly Step[], requestsAtOnce: number | null = null, probeMs = 20) {
   const replica = createScriptedReplica('http://one', (_, index) => steps[index] ?? done);
   const slots = createSlotTable({ requestsAtOnce });
-  const replicas = createReplicas([replica], { slots, probeMs: 20 });
+  const replicas = createReplicas([replica], { slots, probeMs });
   const gateway = await startTestGateway(replicas, { cleanUpMs: 50 });
   t.after(async () => {
     await gateway[Symbol.asyncDispose]();
@@ -80,6 +80,36 @@ describe('a session waits for its engine', () => {
     assert.ok((await waitedMs(gateway, 'a.1')) >= beforeMs);
     const { waitedSeconds = 0 } = (await gateway.control.close('a.1')) ?? {};
     assert.ok(waitedSeconds * 1000 >= beforeMs, `${waitedSeconds} s`);
+  });
+
+  it('while it is paused for less time than two probes are apart', async (t) => {
+    const { gateway, replica } = await gatewayOf(t, [hanging, hanging], null, 3_600_000);
+    const secret = await gateway.open('a.1');
+    send(gateway, secret, 'x');
+    await until(() => replica.hanging === 1);
+    replica.paused = true;
+    await until(async () => (await waitedMs(gateway, 'a.1')) > 600);
+    replica.paused = false;
+    // One that is sampled holds none, and was asked for no longer.
+    const { probes } = replica;
+    send(gateway, secret, 'y');
+    await until(() => replica.hanging === 2);
+    const before = await waitedMs(gateway, 'a.1');
+    await until(() => replica.probes > probes);
+    assert.equal(await waitedMs(gateway, 'a.1'), before);
+  });
+
+  it('and works for it as long as a clock says that does not jump', async (t) => {
+    const { gateway, replica } = await gatewayOf(t, [hanging]);
+    send(gateway, await gateway.open('a.1'), 'x');
+    await until(() => replica.hanging === 1);
+    const { now } = Date;
+    t.after(() => {
+      Date.now = now;
+    });
+    Date.now = () => now() + 3_600_000;
+    const { engineSeconds = Number.NaN } = (await gateway.control.close('a.1')) ?? {};
+    assert.ok(engineSeconds > 0 && engineSeconds < 600, `${engineSeconds} s`);
   });
 
   it('from the abort for a weight update on, until it samples again', async (t) => {

@@ -241,6 +241,10 @@ export function branchingText({ branches, counts, maskedTurns }: Branching): str
     ['forks', counts.forks],
     ['branches of unclear kind, treated as main', counts.unclear],
     ['sampled tokens that are not trained', counts.droppedTokens],
+    [
+      'requests given up by the agent, with their tokens',
+      counts.cuts ? `${counts.cuts.requests} (${counts.cuts.tokens})` : '',
+    ],
     ['replies echoed in another form', echoes.join(', ')],
     ['masked turns', masked.join(', ')],
   ].flatMap(([what, value]) => (value === 0 || value === '' ? [] : [`${what}: ${value}`]));
