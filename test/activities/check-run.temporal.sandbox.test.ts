@@ -10,9 +10,13 @@ import { until } from '../helpers/until.ts';
 
 describe("a run that can't work is refused", () => {
   let rollouts: Rollouts;
-  const start = (workflowId: string, request: RunRequest) =>
-    rollouts.client.workflow.start('trainingRun', { taskQueue: controlQueue, workflowId, args: [request] });
-  const refusal = async (workflowId: string, request: RunRequest): Promise<string> => {
+  const start = (workflowId: string, request: Partial<RunRequest>) =>
+    rollouts.client.workflow.start('trainingRun', {
+      taskQueue: controlQueue,
+      workflowId,
+      args: [{ tasks: 'generated:train/1', ...request }],
+    });
+  const refusal = async (workflowId: string, request: Partial<RunRequest>): Promise<string> => {
     const handle = await start(workflowId, request);
     const error = await handle.result().then(
       () => assert.fail('expected a refusal'),

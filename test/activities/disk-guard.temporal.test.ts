@@ -57,7 +57,12 @@ describe('the guard of the disk', () => {
   }
 
   it('pauses what is open while the disk is low, and resumes only what it paused', async () => {
-    const run = await start('trainingRun', 'run', { steps: 1, groupsPerStep: 2, rolloutsPerGroup: 2 });
+    const run = await start('trainingRun', 'run', {
+      tasks: 'generated:train/1',
+      steps: 1,
+      groupsPerStep: 2,
+      rolloutsPerGroup: 2,
+    });
     const sweep = await start('evaluationSweep', 'sweep', { tasks: 'set', count: 4, concurrency: 1 });
     const other = await start('evaluationSweep', 'by-hand', { tasks: 'set', count: 4, concurrency: 1 });
     await other.signal(pauseSignal, 'lunch');

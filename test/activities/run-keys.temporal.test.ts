@@ -108,7 +108,7 @@ describe('the key that a run keeps through continue-as-new and resets', () => {
   });
 
   it('has the pool of a run from its start, before its first task', async () => {
-    await startRun(server.client, 'pooled', { pool: 'large' });
+    await startRun(server.client, 'pooled', { tasks: 'generated:train/1', pool: 'large' });
     await untilListed('WorkflowId="pooled" AND ExecutionStatus="Running"', 1);
     assert.deepEqual(
       (await openRuns(server.client)).map(({ run, pool }) => [run, pool]),

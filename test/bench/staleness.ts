@@ -20,7 +20,7 @@ console.log('|---|---|---|---|---|---|---|');
 for (const [name, tasks] of Object.entries(sets)) {
   for (const onStale of ['wait', 'cancel', 'withhold', 'keep'] as const) {
     const runs = bounds.map((maxStaleness) => {
-      const request: RunRequest = { steps: 300, groupsPerStep: 8, maxStaleness, onStale };
+      const request: RunRequest = { tasks: 'generated:train/1', steps: 300, groupsPerStep: 8, maxStaleness, onStale };
       return simulate(tasks, request, 1);
     });
     const each = (figure: (run: (typeof runs)[number]) => number | string): string => runs.map(figure).join(', ');

@@ -1,9 +1,10 @@
 import { createRandom, type Random } from '../../infra/kits/embedded-policy/model/random.ts';
 import { admissible, staleness } from '../../workflows/algorithms/staleness.ts';
-import { type RunInput, type RunRequest, runInput } from '../../workflows/contracts/run.ts';
+import type { RunInput, RunRequest } from '../../workflows/contracts/run.ts';
 import type { RunTally } from '../../workflows/run/run-tally.ts';
 import { createRunTally } from '../../workflows/run/tally.ts';
 import { groupSummary, stepResult } from './run-events.ts';
+import { inputOfRun } from './run-input.ts';
 
 /** A task: the median duration of its rollouts, where a step takes 0.5, and the share of them that pass. */
 export interface SimulatedTask {
@@ -63,7 +64,7 @@ interface Group {
  * lasts as long as its slowest rollout. Throws if nothing can happen any more before the last step.
  */
 export function simulate(tasks: readonly SimulatedTask[], request: RunRequest, seed: number): SimulatedRun {
-  const input = runInput.parse({ ...request, rolloutsPerGroup });
+  const input = inputOfRun({ ...request, rolloutsPerGroup });
   const tally = createRunTally(input, null, 0);
   const random = createRandom(seed);
   const groups = new Map<number, Group>();

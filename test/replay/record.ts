@@ -42,7 +42,7 @@ await recordSweepInWindows();
 await recordStaleRun();
 
 async function recordRun(): Promise<void> {
-  const request: RunRequest = { steps: 3, groupsPerStep: 2, rolloutsPerGroup: 2 };
+  const request: RunRequest = { tasks: 'generated:train/1', steps: 3, groupsPerStep: 2, rolloutsPerGroup: 2 };
   const { runKey }: RunStatus = await execute('trainingRun', 'recorded', request);
   const group = groupId('recorded', runKey, 0);
   await save('training-run-first', 'recorded', runKey);
@@ -93,7 +93,7 @@ async function recordRollouts(): Promise<void> {
 async function recordCancelledRun(): Promise<void> {
   const end = Promise.withResolvers<void>();
   stack.script = { ...script, agent: () => end.promise };
-  const request: RunRequest = { steps: 3, groupsPerStep: 2, rolloutsPerGroup: 2 };
+  const request: RunRequest = { tasks: 'generated:train/1', steps: 3, groupsPerStep: 2, rolloutsPerGroup: 2 };
   const handle = await start('trainingRun', 'recorded-cancelled', request);
   const { runKey } = await until(async () => {
     const status = await handle.query(runStatusQuery);
@@ -150,7 +150,13 @@ async function recordLostHosts(): Promise<void> {
 
 /** Lets a run and a sweep pause at their budgets, and raises these. */
 async function recordBudgets(): Promise<void> {
-  const run: RunRequest = { steps: 1, groupsPerStep: 2, rolloutsPerGroup: 2, budget: { rollouts: 2 } };
+  const run: RunRequest = {
+    tasks: 'generated:train/1',
+    steps: 1,
+    groupsPerStep: 2,
+    rolloutsPerGroup: 2,
+    budget: { rollouts: 2 },
+  };
   const sweep: SweepRequest = { tasks: 'generated:test/1', count: 3, concurrency: 2, budget: { rollouts: 2 } };
   const runHandle = await start('trainingRun', 'recorded-budget', run);
   const sweepHandle = await start('evaluationSweep', 'recorded-sweep-budget', sweep);
@@ -181,7 +187,13 @@ async function recordSweepInWindows(): Promise<void> {
 async function recordStaleRun(): Promise<void> {
   stack = await startScriptedStack({ script: { ...script, version: () => 0 } });
   try {
-    const request: RunRequest = { steps: 2, groupsPerStep: 1, rolloutsPerGroup: 2, maxStaleness: 0 };
+    const request: RunRequest = {
+      tasks: 'generated:train/1',
+      steps: 2,
+      groupsPerStep: 1,
+      rolloutsPerGroup: 2,
+      maxStaleness: 0,
+    };
     const handle = await start('trainingRun', 'recorded-stale', request);
     for (const stale of [8, 10]) {
       await until(async () => (await handle.query(runStatusQuery)).groups.stale >= stale);

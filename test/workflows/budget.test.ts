@@ -78,6 +78,6 @@ it('reads limits as people write them, and refuses what it does not know', () =>
     '',
   ])
     assert.throws(() => parseBudget(wrong), /expected|Expected/, wrong);
-  assert.throws(() => runInput.parse({ budget: { tokens: null } }));
-  assert.throws(() => runInput.parse({ budget: { gpuHours: 1 } }));
+  assert.throws(() => runInput.parse({ tasks: 'generated:train/1', budget: { tokens: null } }));
+  assert.throws(() => runInput.parse({ tasks: 'generated:train/1', budget: { gpuHours: 1 } }));
 });

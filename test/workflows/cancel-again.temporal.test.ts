@@ -78,7 +78,12 @@ describe('a cancel that is lost', () => {
         return untilCancelled;
       },
     };
-    const handle = await stack.start('trainingRun', { steps: 1, groupsPerStep: 1, rolloutsPerGroup: 2 });
+    const handle = await stack.start('trainingRun', {
+      tasks: 'generated:train/1',
+      steps: 1,
+      groupsPerStep: 1,
+      rolloutsPerGroup: 2,
+    });
     await cancel(stack, handle, () => updating).finally(letGo);
     assert.equal((await handle.query(runStatusQuery)).step, 0);
   });
@@ -96,7 +101,12 @@ describe('a cancel that is lost', () => {
     };
     stack.script = { reward: () => 1, evaluate };
     const group = await stack.start('group', { task: 'scripted:0', rolloutsPerGroup: 2 });
-    const run = await stack.start('trainingRun', { steps: 1, groupsPerStep: 1, rolloutsPerGroup: 2 });
+    const run = await stack.start('trainingRun', {
+      tasks: 'generated:train/1',
+      steps: 1,
+      groupsPerStep: 1,
+      rolloutsPerGroup: 2,
+    });
     await until(() => evaluating >= 4);
     for (const handle of [group, run]) {
       await handle.cancel();

@@ -34,7 +34,7 @@ it('ends a cancelled run as soon as the rollouts of a terminated group have ende
     },
   };
   const { client } = stack.server;
-  const request: RunRequest = { steps: 1, groupsPerStep: 1, rolloutsPerGroup: 2 };
+  const request: RunRequest = { tasks: 'generated:train/1', steps: 1, groupsPerStep: 1, rolloutsPerGroup: 2 };
   const options = { taskQueue: controlQueue, workflowId: 'torn', args: [request] };
   const handle = await client.workflow.start('trainingRun', options);
   await until(() => atWork === 2);

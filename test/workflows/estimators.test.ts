@@ -78,7 +78,7 @@ describe('advantages', () => {
 });
 
 describe('the estimator of a run', () => {
-  const parse = (given: object) => runInput.safeParse({ training: given });
+  const parse = (given: object) => runInput.safeParse({ tasks: 'generated:train/1', training: given });
   const problems = (given: object) =>
     parse(given).error?.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
 

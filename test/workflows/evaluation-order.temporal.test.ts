@@ -66,7 +66,14 @@ it('gives a free place for an evaluation to runs before sweeps, and to runs by t
     );
     return handle;
   };
-  const train = (weight: number) => ({ steps: 1, groupsPerStep: groups, rolloutsPerGroup: 2, maxStaleness: 0, weight });
+  const train = (weight: number) => ({
+    tasks: 'generated:train/1',
+    steps: 1,
+    groupsPerStep: groups,
+    rolloutsPerGroup: 2,
+    maxStaleness: 0,
+    weight,
+  });
   const open = [
     await start('evaluationSweep', 'sweep', { tasks: 'set', count: 1, attempts }, attempts),
     await start('trainingRun', 'one', train(1), rollouts),

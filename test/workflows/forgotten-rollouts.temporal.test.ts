@@ -153,7 +153,12 @@ describe('rollouts that the Temporal server has forgotten', () => {
 
   it('are shown by their records, and so is their group', async () => {
     stack.script = { reward: (id) => Number(id.endsWith('-0')) };
-    const run = await start('trainingRun', 'shown', { steps: 1, groupsPerStep: 1, rolloutsPerGroup: 2 });
+    const run = await start('trainingRun', 'shown', {
+      tasks: 'generated:train/1',
+      steps: 1,
+      groupsPerStep: 1,
+      rolloutsPerGroup: 2,
+    });
     await run.result();
     const group = groupId('shown', run.firstExecutionRunId, 0);
     const workflowId = rolloutId(group, 0);

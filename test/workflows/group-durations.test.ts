@@ -9,11 +9,11 @@ import {
 } from '../../workflows/algorithms/group-durations.ts';
 import type { EndedGroup, SettledGroup } from '../../workflows/contracts/ended-group.ts';
 import { type Fate, fates } from '../../workflows/contracts/outcome.ts';
-import { runInput } from '../../workflows/contracts/run.ts';
 import type { RunState } from '../../workflows/contracts/run-state.ts';
 import type { RunTally } from '../../workflows/run/run-tally.ts';
 import { createRunTally } from '../../workflows/run/tally.ts';
 import { groupSummary, stepResult } from '../helpers/run-events.ts';
+import { inputOfRun } from '../helpers/run-input.ts';
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
@@ -103,7 +103,7 @@ describe('the warning about the slowest quarter', () => {
 });
 
 describe('the last groups of a run', () => {
-  const input = runInput.parse({ groupsPerStep: 2, rolloutsPerGroup: 8, training: { zeroVariance: 'drop' } });
+  const input = inputOfRun({ groupsPerStep: 2, rolloutsPerGroup: 8, training: { zeroVariance: 'drop' } });
   const scored = { scored: 8 };
 
   function end(tally: RunTally, seconds: number, rest: Parameters<typeof groupSummary>[3] = {}): void {

@@ -47,7 +47,7 @@ describe('a run at rest', () => {
     await rm(home, { recursive: true, force: true });
   });
 
-  const start = (workflowId: string, rest: RunRequest = {}) =>
+  const start = (workflowId: string, rest: Partial<RunRequest> = {}) =>
     server.client.workflow.start('trainingRun', {
       taskQueue: controlQueue,
       workflowId,

@@ -39,7 +39,7 @@ describe('a workflow that is reset', () => {
     stack.server.client.workflow.getHandle(id).query(runStatusQuery);
   const sweepStatus = (id: string): Promise<SweepStatus> =>
     stack.server.client.workflow.getHandle(id).query(sweepStatusQuery);
-  const request: RunRequest = { groupsPerStep: 2, rolloutsPerGroup: 2, maxStaleness: 0 };
+  const request: RunRequest = { tasks: 'generated:train/1', groupsPerStep: 2, rolloutsPerGroup: 2, maxStaleness: 0 };
 
   before(async () => {
     stack = await startScriptedStack();

@@ -4,8 +4,8 @@ import { parseInput } from '../../workflows/contracts/input.ts';
 import { type RunRequest, runInput } from '../../workflows/contracts/run.ts';
 import { sweepInput } from '../../workflows/contracts/sweep.ts';
 
-const start = (sampling: object, more: RunRequest = {}) =>
-  parseInput('trainingRun', runInput, { ...more, settings: { sampling } });
+const start = (sampling: object, more: Partial<RunRequest> = {}) =>
+  parseInput('trainingRun', runInput, { tasks: 'generated:train/1', ...more, settings: { sampling } });
 
 describe('the sampling of a run', () => {
   it('is refused at another temperature than the trainer computes with', () => {
@@ -34,4 +34,14 @@ describe('the sampling of a run', () => {
     const sampling = { topP: 0.8, topK: 20, temperature: 0.5 };
     assert.doesNotThrow(() => sweepInput.parse({ tasks: 'generated:test/1', settings: { sampling } }));
   });
+});
+
+it('asks for the task set of a run that begins with {} or nothing', () => {
+  for (const given of [{}, undefined, null]) {
+    assert.throws(
+      () => parseInput('trainingRun', runInput, given),
+      /trainingRun: .*tasks: expected a task set, for example generated:train\/1/,
+      String(given),
+    );
+  }
 });

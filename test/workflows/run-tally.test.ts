@@ -3,11 +3,12 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { admissible, staleness } from '../../workflows/algorithms/staleness.ts';
 import { outcomes, zeroCount } from '../../workflows/contracts/outcome.ts';
-import { type RunInput, type RunRequest, runInput } from '../../workflows/contracts/run.ts';
+import type { RunInput, RunRequest } from '../../workflows/contracts/run.ts';
 import type { RunState } from '../../workflows/contracts/run-state.ts';
 import type { RunTally } from '../../workflows/run/run-tally.ts';
 import { createRunTally } from '../../workflows/run/tally.ts';
 import { groupSummary, stepResult } from '../helpers/run-events.ts';
+import { inputOfRun } from '../helpers/run-input.ts';
 
 const sum = (record: Readonly<Record<string, number>>): number => Object.values(record).reduce((a, b) => a + b, 0);
 
@@ -107,7 +108,7 @@ function createRun(input: RunInput) {
 
 describe('the tally of a run', () => {
   it('takes the groups of a pinned step instead of its own, which are ready again', () => {
-    const input = runInput.parse({ steps: 9, groupsPerStep: 2, rolloutsPerGroup: 2, maxStaleness: 3, onStale: 'keep' });
+    const input = inputOfRun({ steps: 9, groupsPerStep: 2, rolloutsPerGroup: 2, maxStaleness: 3, onStale: 'keep' });
     let tally = createRunTally(input, null, startedAt);
     const arrive = (index: number): void => tally.arrive(groupSummary(index, 0, { scored: 2 }), false);
     const accounted = (): number => tally.inFlight.size + tally.ready.size + tally.inStep + sum(tally.groups);
@@ -131,7 +132,7 @@ describe('the tally of a run', () => {
   it('accounts for every group and every rollout exactly once, in any order of events', () => {
     fc.assert(
       fc.property(shape, fc.array(event, { maxLength: 120 }), (given, events) => {
-        const run = createRun(runInput.parse({ ...given, steps: 6, rolloutsPerGroup: 2 }));
+        const run = createRun(inputOfRun({ ...given, steps: 6, rolloutsPerGroup: 2 }));
         return events.every((one) => {
           if (one.kind === 'arrive') run.arrive(one.pick, one.scored);
           else run[one.kind]();
@@ -147,7 +148,7 @@ describe('the tally of a run', () => {
   it('never trains on a stale group, unless the run keeps stale groups', () => {
     fc.assert(
       fc.property(shape, fc.array(event, { maxLength: 200 }), (given, events) => {
-        const run = createRun(runInput.parse({ ...given, steps: 6, rolloutsPerGroup: 2 }));
+        const run = createRun(inputOfRun({ ...given, steps: 6, rolloutsPerGroup: 2 }));
         for (const one of events) {
           if (one.kind === 'arrive') run.arrive(one.pick, one.scored);
           else run[one.kind]();
@@ -162,7 +163,7 @@ describe('the tally of a run', () => {
   it('wastes no group if groups end in order', () => {
     fc.assert(
       fc.property(shape, fc.array(fc.constantFrom('arrive', 'step', 'carry'), { maxLength: 200 }), (given, events) => {
-        const run = createRun(runInput.parse({ ...given, steps: 6, rolloutsPerGroup: 2 }));
+        const run = createRun(inputOfRun({ ...given, steps: 6, rolloutsPerGroup: 2 }));
         for (const one of events) {
           if (one === 'arrive') run.arrive(0, 2);
           else run[one as 'step' | 'carry']();
@@ -177,7 +178,7 @@ describe('the tally of a run', () => {
     fc.assert(
       fc.property(shape, events, (given, events) => {
         const pauseAtStaleGroups = (given.maxStaleness + 1) * given.groupsPerStep;
-        const run = createRun(runInput.parse({ ...given, steps: 12, rolloutsPerGroup: 2, pauseAtStaleGroups }));
+        const run = createRun(inputOfRun({ ...given, steps: 12, rolloutsPerGroup: 2, pauseAtStaleGroups }));
         return events.every((one) => {
           if (one === 'newest') run.arrive(run.tally.inFlight.size - 1, 2);
           else if (one === 'oldest') run.arrive(0, 2);
@@ -190,12 +191,12 @@ describe('the tally of a run', () => {
 });
 
 describe('groups that are too stale to train on', () => {
-  const small: RunRequest = { groupsPerStep: 1, rolloutsPerGroup: 2, maxStaleness: 0 };
+  const small: Partial<RunRequest> = { groupsPerStep: 1, rolloutsPerGroup: 2, maxStaleness: 0 };
   const scored = { ...zeroCount(outcomes), scored: 2 };
 
   /** Creates the tally of a run after five steps. */
-  function afterSteps(request: RunRequest): RunTally {
-    const input = runInput.parse({ ...small, ...request });
+  function afterSteps(request: Partial<RunRequest>): RunTally {
+    const input = inputOfRun({ ...small, ...request });
     const state = createRunTally(input, null, startedAt).state();
     return createRunTally(input, { ...state, step: 5, policyVersion: 5 }, startedAt);
   }
@@ -248,7 +249,7 @@ describe('groups that are too stale to train on', () => {
   });
 
   it('are not those that were stopped by hand, unless the run has stopped them, too, in an earlier execution', () => {
-    const input = runInput.parse({ ...small, pauseAtStaleGroups: 1 });
+    const input = inputOfRun({ ...small, pauseAtStaleGroups: 1 });
     const before = createRunTally(input, null, startedAt);
     const [byRun, byHand] = [before.admit(), before.admit()];
     before.stops(byRun);
@@ -273,7 +274,7 @@ describe('groups that are too stale to train on', () => {
     end(tally, 2);
     const carried: RunState = JSON.parse(JSON.stringify(tally.state()));
     assert.deepEqual(carried.staleGroups, { count: 1, lastVersion: 2 });
-    const input = runInput.parse({ ...small, pauseAtStaleGroups: 3 });
+    const input = inputOfRun({ ...small, pauseAtStaleGroups: 3 });
     assert.equal(untilReason(createRunTally(input, carried, startedAt)), 2);
   });
 });

@@ -33,7 +33,7 @@ describe('a stale group', () => {
     };
     stack.script = { reward, agent, ...rest };
   };
-  const start = (workflowId: string, own: RunRequest) =>
+  const start = (workflowId: string, own: Partial<RunRequest>) =>
     stack.server.client.workflow.start('trainingRun', {
       taskQueue: controlQueue,
       workflowId,

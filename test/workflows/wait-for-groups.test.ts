@@ -2,18 +2,19 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { admissible, staleness } from '../../workflows/algorithms/staleness.ts';
-import { type RunInput, type RunRequest, runInput } from '../../workflows/contracts/run.ts';
+import type { RunInput, RunRequest } from '../../workflows/contracts/run.ts';
 import { createRunTally } from '../../workflows/run/tally.ts';
 import { groupSummary, stepResult } from '../helpers/run-events.ts';
+import { inputOfRun } from '../helpers/run-input.ts';
 import { logNormalTasks, simulate, twoKinds } from '../helpers/simulated-run.ts';
 
 describe('a run whose steps wait for slow groups', () => {
-  const request: RunRequest = { steps: 100, groupsPerStep: 8 };
+  const request: RunRequest = { tasks: 'generated:train/1', steps: 100, groupsPerStep: 8 };
   const largestShift = (before: readonly number[], after: readonly number[]): number =>
     Math.max(...before.map((share, quarter) => Math.abs(share - (after[quarter] ?? 0))));
 
   it('waits by default', () => {
-    assert.equal(runInput.parse({}).onStale, 'wait');
+    assert.equal(inputOfRun({}).onStale, 'wait');
   });
 
   it('trains each quarter of the durations as often as it starts it, cancels nothing, and holds the bound', () => {
@@ -133,7 +134,7 @@ describe('the tally of a run whose steps wait', () => {
   it('drops no group as stale and exceeds the bound with none, in any order of events', () => {
     fc.assert(
       fc.property(shape, eventsOf(0), (given, events) => {
-        const run = createRun(runInput.parse({ ...given, steps, rolloutsPerGroup: 2 }));
+        const run = createRun(inputOfRun({ ...given, steps, rolloutsPerGroup: 2 }));
         for (const event of events) run.do(event);
         assert.equal(run.tally.groups.stale, 0);
         for (const { step, version } of run.trained) assert.ok(staleness(step, version) <= given.maxStaleness);
@@ -145,7 +146,7 @@ describe('the tally of a run whose steps wait', () => {
   it('reaches its last step as soon as groups end, whatever happened, also if engines sampled with older weights', () => {
     fc.assert(
       fc.property(shape, eventsOf(4), fc.nat(), (given, events, pick) => {
-        const run = createRun(runInput.parse({ ...given, steps, rolloutsPerGroup: 2 }));
+        const run = createRun(inputOfRun({ ...given, steps, rolloutsPerGroup: 2 }));
         for (const event of events) run.do(event);
         run.resume();
         const most = 2 * steps * (given.maxStaleness + 2) * given.groupsPerStep;
@@ -162,7 +163,7 @@ describe('the tally of a run whose steps wait', () => {
   it('makes all steps for which it has groups when its budget is used up', () => {
     fc.assert(
       fc.property(shape, eventsOf(4), fc.nat({ max: 20 }), (given, events, starts) => {
-        const run = createRun(runInput.parse({ ...given, steps, rolloutsPerGroup: 2 }), starts);
+        const run = createRun(inputOfRun({ ...given, steps, rolloutsPerGroup: 2 }), starts);
         for (const event of events) run.do(event);
         run.resume();
         while (run.tally.inFlight.size > 0) run.do({ kind: 'arrive', pick: 0, scored: 2, behind: 0 });
@@ -174,7 +175,7 @@ describe('the tally of a run whose steps wait', () => {
   });
 
   it('lets no step leave more old groups in flight than the next steps can train in time', () => {
-    const run = createRun(runInput.parse({ steps: 6, groupsPerStep: 1, maxStaleness: 2, rolloutsPerGroup: 2 }));
+    const run = createRun(inputOfRun({ steps: 6, groupsPerStep: 1, maxStaleness: 2, rolloutsPerGroup: 2 }));
     const arrive = (pick: number) => run.do({ kind: 'arrive', pick, scored: 2, behind: 0 });
     arrive(0);
     run.do({ kind: 'step' });
@@ -186,7 +187,7 @@ describe('the tally of a run whose steps wait', () => {
   });
 
   it('names the group in flight that a step waits for, until it has ended', () => {
-    const input = runInput.parse({ steps: 4, groupsPerStep: 1, maxStaleness: 1, rolloutsPerGroup: 2 });
+    const input = inputOfRun({ steps: 4, groupsPerStep: 1, maxStaleness: 1, rolloutsPerGroup: 2 });
     const run = createRun(input);
     const arrive = (pick: number) => run.do({ kind: 'arrive', pick, scored: 2, behind: 0 });
     arrive(1);

@@ -99,7 +99,12 @@ describe('a version of the control worker that is deployed while 100 rollouts of
     const open = [
       await sweepOf('sweep', inProgress.sweep + later, inProgress.sweep),
       await sweepOf('windows', inProgress.windows + later, inProgress.windows),
-      await start('trainingRun', 'run', { steps: 3, groupsPerStep: 2, rolloutsPerGroup: 2 }),
+      await start('trainingRun', 'run', {
+        tasks: 'generated:train/1',
+        steps: 3,
+        groupsPerStep: 2,
+        rolloutsPerGroup: 2,
+      }),
       await start('regrade', 'regrade', { run: 'graded', concurrency: evaluationsAtOnce }),
     ] as const;
     await until(() => starts.size >= inProgress.sweep + inProgress.windows + 4 && evaluations === evaluationsAtOnce);

@@ -108,9 +108,7 @@ export const warmUp = z.strictObject({
 export type WarmUp = z.output<typeof warmUp>;
 
 const runFields = z.strictObject({
-  tasks: text('a task set, for example generated:train/1')
-    .default('generated:train/1')
-    .describe('The address of the task set.'),
+  tasks: text('a task set, for example generated:train/1').describe('The address of the task set.'),
   steps: integer(1, 1_000_000, 'steps')
     .default(20)
     .describe('The number of steps. A step makes one optimizer update, or none if its groups teach nothing.'),

@@ -32,7 +32,7 @@ describe('an error for a user', () => {
         (error: unknown) => describeError(error, false),
       );
     assert.match(await message(client.workflow.count('TemperOutcome="scored"')), remedy);
-    assert.match(await message(startRun(client, 'some-run', {})), remedy);
+    assert.match(await message(startRun(client, 'some-run', { tasks: 'generated:train/1' })), remedy);
     assert.doesNotMatch(await message(client.workflow.count('not a query')), remedy);
   });
 });

@@ -113,7 +113,7 @@ describe('temper schedule', () => {
     const args = ['--every-steps', '2', '--run', 'my-run', '--overlap', 'allow-all'];
     assert.equal((await create('by-steps', ...args)).code, 0);
     await until(async () => (await listed()).some(({ id }) => id === 'by-steps'));
-    const request: RunRequest = { steps: 5, groupsPerStep: 1, rolloutsPerGroup: 2 };
+    const request: RunRequest = { tasks: 'generated:train/1', steps: 5, groupsPerStep: 1, rolloutsPerGroup: 2 };
     const handle = await stack.server.client.workflow.start('trainingRun', {
       taskQueue: controlQueue,
       workflowId: 'my-run',

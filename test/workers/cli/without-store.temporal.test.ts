@@ -14,7 +14,7 @@ it('cancels a run while the store is away, and says that it could not compare it
   stack.defer(server.close);
   const home = await mkdtemp(join(tmpdir(), 'temper-without-'));
   stack.defer(() => rm(home, { recursive: true, force: true }));
-  const run = await startRun(server.client, 'my-run', {});
+  const run = await startRun(server.client, 'my-run', { tasks: 'generated:train/1' });
   const away = {
     TEMPER_STORE: 's3://bucket/one',
     TEMPER_STORE_ENDPOINT: 'http://127.0.0.1:1',
