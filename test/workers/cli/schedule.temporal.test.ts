@@ -42,7 +42,8 @@ describe('temper schedule', () => {
   it('creates a cron schedule, which temper and `temporal schedule` can trigger', async () => {
     const { code, stdout, stderr } = await create('nightly', '--cron', '0 3 * * *', '--timezone', 'Europe/Berlin');
     assert.deepEqual([code, stdout], [0, 'nightly: cron 0 3 * * * Europe/Berlin\n'], stderr);
-    assert.equal((await temper.run('schedule', 'trigger', 'nightly')).code, 0);
+    const triggered = await temper.run('schedule', 'trigger', 'nightly');
+    assert.equal(triggered.code, 0, triggered.stderr);
     const [first = ''] = await until(async () => some(await sweepsOf('nightly')));
     const result: SweepResult = await stack.server.client.workflow.getHandle(first).result();
     assert.equal(result.counted, 2);
