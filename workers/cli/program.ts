@@ -90,6 +90,10 @@ const commands: Readonly<Record<string, CommandEntry>> = {
     description: 'serve tasks as an OpenEnv environment',
     load: async () => (await import('./commands/openenv.ts')).openenvCommand(),
   },
+  temporal: {
+    description: "run Temporal's own CLI with the address and the namespace of a stack",
+    load: async () => (await import('./commands/temporal.ts')).temporalCommand(),
+  },
   reap: {
     description: 'remove now what dead rollouts left behind',
     load: async () => (await import('./commands/reap.ts')).reapCommand(),

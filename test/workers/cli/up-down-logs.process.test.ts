@@ -7,7 +7,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
+import { pathsBelow } from '../../../infra/paths.ts';
 import { isRunning } from '../../../infra/process/process-identity.mjs';
+import { openStackId } from '../../../infra/stack.ts';
+import { createDirectory } from '../../../infra/store/directory.ts';
 import { connectClient, plainTarget } from '../../../infra/temporal/connection.ts';
 import { freePort } from '../../../infra/temporal/ports.ts';
 import { isUp, readUpFile, type UpFile } from '../../../workers/up/up-file.ts';
@@ -48,6 +51,28 @@ describe('a stack as a user operates it', () => {
 
   const temper = (...args: readonly string[]) => start(process.execPath, [program, ...args]);
 
+  async function runsTemporal(): Promise<void> {
+    const listed = await temper('temporal', 'schedule', 'list', '--output', 'json').ended;
+    assert.equal(listed.code, 0, listed.stderr);
+    assert.ok(listed.stdout.includes(retentionSchedule), listed.stdout);
+    const unknown = await temper('temporal', 'workflow', 'describe', '--workflow-id', 'unknown').ended;
+    assert.deepEqual([unknown.code, /not found/.test(unknown.stderr)], [1, true], unknown.stderr);
+  }
+
+  async function refusesOtherHome({ ports }: UpFile): Promise<void> {
+    const other = `${home}-other`;
+    try {
+      await openStackId(pathsBelow(other), createDirectory(other));
+      const env = { TEMPER_HOME: other, TEMPER_TEMPORAL_PORT: String(ports.temporal) };
+      const { code, stderr } = await start(process.execPath, [program, 'status'], env).ended;
+      assert.equal(code, 1);
+      assert.match(stderr, new RegExp(`no stack runs on ${other}, and 127.0.0.1:${ports.temporal} is .* another one`));
+      assert.doesNotMatch(stderr, /delete/);
+    } finally {
+      await rm(other, { recursive: true, force: true });
+    }
+  }
+
   async function upFile(): Promise<UpFile> {
     const up = await readUpFile(join(home, 'up.json'));
     assert.ok(up !== null && isUp(up));
@@ -73,6 +98,8 @@ describe('a stack as a user operates it', () => {
     assert.match(second.stderr, new RegExp(`already runs on .*process ${up.supervisor.pid}.*temper down`));
 
     await followsLogs();
+    await runsTemporal();
+    await refusesOtherHome(up);
     const down = await temper('down', '--json').ended;
     assert.equal(down.code, 0, down.stderr);
     const { stopped } = JSON.parse(down.stdout);

@@ -8,6 +8,7 @@ import { isPortFree } from '../../../infra/temporal/ports.ts';
 import { refuseOtherStack } from '../../../infra/temporal/stack-namespace.ts';
 import { temporalTarget } from '../../../infra/temporal/temporal-target.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import { isUp, readUpFile } from '../../up/up-file.ts';
 import { note } from '../text/output.ts';
 
 /** A stack as commands see it: its workflows, its blobs and its records. */
@@ -25,6 +26,17 @@ export interface ReadableStack extends Omit<StackClient, 'client'> {
   /** The client of the server, or the reason why it has none. */
   readonly server: Client | Error;
 }
+
+const runsHere = async ({ paths }: Config): Promise<boolean> => {
+  const up = await readUpFile(paths.up);
+  return up !== null && isUp(up);
+};
+
+const notRunning = ({ home, temporalPort }: Config): Error =>
+  new Error(
+    `no stack runs on ${home}, and 127.0.0.1:${temporalPort} is the Temporal server of another one; ` +
+      'start one with `temper up`, or name the other with --home or TEMPORAL_ADDRESS',
+  );
 
 /**
  * Connects to the stack of a config. Throws if its Temporal server does not answer, or is another stack's. While the store is away
@@ -44,8 +56,10 @@ export async function openReadableStack(config: Config): Promise<ReadableStack> 
   if (connected instanceof Error) return { ...stack, server: connected, close: async () => {} };
   const { client, close } = connected;
   try {
-    await refuseOtherStack({ objects: shared.objects, client }).catch((error: unknown) => {
-      if (!(error instanceof TemperFailure) || error.type !== 'StoreUnavailable') throw error;
+    await refuseOtherStack({ objects: shared.objects, client }).catch(async (error: unknown) => {
+      if (!(error instanceof TemperFailure) || error.type !== 'StoreUnavailable') {
+        throw configuredTarget(config.env) === undefined && !(await runsHere(config)) ? notRunning(config) : error;
+      }
       note(`cannot compare the Temporal server with the store: ${error.message}`);
     });
   } catch (error) {
