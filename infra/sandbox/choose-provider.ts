@@ -9,8 +9,11 @@ export const providerFor = (
   providers: ReadonlyMap<SandboxKind, SandboxProvider>,
   choice: SandboxChoice,
   task: PlacedTask,
-  needs: RolloutNeeds,
-): Promise<SandboxProvider> => chooseProvider(providers, choice, needsOf(task, needs));
+  { why, ...needs }: RolloutNeeds & { readonly why?: Reasons },
+): Promise<SandboxProvider> => chooseProvider(providers, choice, needsOf(task, needs), why);
+
+/** The reasons why kinds of sandbox cannot be used on this host now. */
+type Reasons = ReadonlyMap<SandboxKind, string>;
 
 /**
  * Returns the named kind, or for `auto` the first that supports the task. Throws the reason of each kind that does not, the
@@ -20,13 +23,14 @@ export async function chooseProvider(
   providers: ReadonlyMap<SandboxKind, SandboxProvider>,
   choice: SandboxChoice,
   needs: SandboxNeeds,
+  why: Reasons = new Map(),
 ): Promise<SandboxProvider> {
   const problems: Problem[] = [];
   for (const kind of choice === 'auto' ? kindsOfAuto : [choice]) {
     const provider = providers.get(kind);
     const problem = provider
       ? (unmetNeed(provider, needs) ?? (await provider.supports(needs)))
-      : unready(kind, `no such sandboxes on this host, for task ${needs.task}`);
+      : unready(kind, `${why.get(kind) ?? 'they are not set up'}, for task ${needs.task}`);
     if (provider && !problem) return provider;
     if (problem) problems.push(problem);
   }

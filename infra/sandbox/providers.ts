@@ -36,6 +36,7 @@ export async function openProviders(
   const all = new Map<SandboxKind, SandboxProvider>();
   const seen = new Map<SandboxKind, SandboxProvider>();
   const unusable = new Map<SandboxKind, string>();
+  const notYet = new Map<SandboxKind, string>();
   for (const kind of sandboxKinds) {
     const provider = await createProvider(kind, options);
     if (provider === undefined) {
@@ -47,10 +48,14 @@ export async function openProviders(
     else if (kind === preferred) throw notReady(kind, summary);
     else unusable.set(kind, summary);
     if (ready) seen.set(kind, provider);
+    else notYet.set(kind, summary);
   }
   const lookAgain = async (): Promise<Kinds> => {
     for (const [kind, provider] of all) {
-      if (!seen.has(kind) && (await provider.describe()).ready) seen.set(kind, provider);
+      if (seen.has(kind)) continue;
+      const { ready, summary } = await provider.describe();
+      if (ready) seen.set(kind, provider);
+      else notYet.set(kind, summary);
     }
     return new Map(seen);
   };
@@ -60,7 +65,7 @@ export async function openProviders(
     seen: lookAgain,
     ready: (kind) => requireReady(all.get(kind), kind),
     choose: async (choice, task, needs) =>
-      providerFor(await lookAgain(), choice === 'auto' ? preferred : choice, task, needs),
+      providerFor(await lookAgain(), choice === 'auto' ? preferred : choice, task, { ...needs, why: notYet }),
   };
 }
 

@@ -28,6 +28,14 @@ it('prefers docker, and falls back to local if the image is missing', async () =
   await assert.rejects(chooseProvider(without, 'docker', needs), { type: 'MissingImage' });
 });
 
+it('says why a kind is not ready', async () => {
+  const why = new Map([['docker' as const, 'Docker does not answer']]);
+  await assert.rejects(chooseProvider(new Map(), 'docker', needs, why), {
+    type: 'SandboxUnavailable',
+    message: 'docker sandboxes are not ready on this host: Docker does not answer, for task quixbugs-gcd',
+  });
+});
+
 it('rejects local sandboxes for a task whose files are in its image, instead of scoring an empty directory', async () => {
   const inImage = { ...needs, filesInImage: true };
   const local = new Map([['local' as const, createLocalProvider({ root, stack: 'choice' })]]);

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { readConfig } from '../../../infra/settings/config.ts';
-import { startSession } from '../../../workers/cli/stack/stack-session.ts';
+import { requireSandboxes } from '../../../workers/cli/stack/require-sandboxes.ts';
+import { type StackSession, startSession } from '../../../workers/cli/stack/stack-session.ts';
 import { withFreePorts } from '../../../workers/up/ports.ts';
 import { readUpFile } from '../../../workers/up/up-file.ts';
 import { until } from '../../helpers/until.ts';
@@ -32,8 +33,27 @@ describe('the stack of one command', () => {
         [],
       );
       assert.equal(new Set(sessions.map(({ own }) => own?.addresses.temporal)).size, 2);
+      const [session] = sessions;
+      assert.ok(session !== undefined);
+      await refusesDocker(session);
     } finally {
       await Promise.all(sessions.map((session) => session.close()));
     }
   });
+
+  /** Like the doctor, and before a rollout is tried for minutes. */
+  async function refusesDocker(session: StackSession): Promise<void> {
+    const earlier = process.env.DOCKER_HOST;
+    process.env.DOCKER_HOST = `unix://${join(home, 'no-docker.sock')}`;
+    try {
+      await assert.rejects(
+        requireSandboxes({ choice: 'docker' }, session, new AbortController().signal),
+        /^Error: docker sandboxes are not ready on this host: .*no connection.*; install and start Docker Engine/,
+      );
+      await requireSandboxes({ choice: 'local' }, session, new AbortController().signal);
+    } finally {
+      if (earlier === undefined) delete process.env.DOCKER_HOST;
+      else process.env.DOCKER_HOST = earlier;
+    }
+  }
 });

@@ -76,6 +76,7 @@ export function rolloutCommand(): Command {
 async function rollout(options: RolloutOptions): Promise<void> {
   const { openSession } = await import('../stack/stack-session.ts');
   const { requireTasks } = await import('../stack/task-source.ts');
+  const { requireSandboxes } = await import('../stack/require-sandboxes.ts');
   const agentOptions = await readAgentOptions(options);
   const config = await runningConfigOf(options);
   const agent = await agentOf({ agent: options.agent, agentOptions }, config);
@@ -89,6 +90,8 @@ async function rollout(options: RolloutOptions): Promise<void> {
     const { ready, broken, lacking } = await findTasks(options, session, agent);
     const total = ready.length + broken.length;
     const images = ready.map(({ task }) => task.image);
+    const wanted = { choice: options.sandbox ?? 'auto', tasks: ready.map(({ task }) => task) };
+    await requireSandboxes(wanted, session, interrupt.signal);
     const lost = lostImages(options.sandbox ?? 'auto', session.config.sandbox, images);
     if (lost !== null) note(lost);
     const board = createRolloutBoard(total);
@@ -150,7 +153,7 @@ async function requireUpstream(name: string, agent: AgentSpec, { config }: Stack
   await gateway.upstream(name).finally(() => gateway.end());
 }
 
-/** Fails the command unless every rollout has an outcome. */
+/** Fails the command unless every rollout has an outcome, and one of them another than `infra`. */
 function requireOutcomes(rows: readonly RolloutRow[], total: number, signal: AbortSignal): void {
   if (signal.aborted) {
     throw new Interrupted(`interrupted: ${rows.length} of ${total} rollouts had started, and all of them have ended`);
@@ -158,5 +161,8 @@ function requireOutcomes(rows: readonly RolloutRow[], total: number, signal: Abo
   const without = rows.filter(({ outcome }) => outcome === null).length;
   if (without > 0) {
     throw new Unsuccessful(`${without} of ${rows.length} rollouts have no outcome; their failures are listed above`);
+  }
+  if (rows.length > 0 && rows.every(({ outcome }) => outcome === 'infra')) {
+    throw new Unsuccessful('every rollout ended as infra; their failures are listed above');
   }
 }

@@ -97,6 +97,7 @@ async function train(options: TrainOptions): Promise<void> {
   const request = await requestOf(options);
   const { openStackClient } = await import('../stack/stack-client.ts');
   const { requireRunTasks } = await import('../stack/require-tasks.ts');
+  const { requireSandboxes } = await import('../stack/require-sandboxes.ts');
   const { startRun, timestampedId } = await import('../follow/start-workflow.ts');
   const config = await runningConfigOf(options);
   await requireKnownPool(config, request.pool);
@@ -107,6 +108,7 @@ async function train(options: TrainOptions): Promise<void> {
     const id = options.id ?? timestampedId('run');
     const named = await withTaskSet(request, stack, interrupt.signal);
     await requireRunTasks(named, stack, interrupt.signal);
+    await requireSandboxes({ choice: named.settings?.sandbox ?? 'auto' }, stack, interrupt.signal);
     interrupt.signal.throwIfAborted();
     starts = true;
     const handle = await startRun(stack.client, id, named);

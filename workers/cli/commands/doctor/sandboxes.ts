@@ -7,7 +7,8 @@ import { openStackId } from '../../../../infra/stack.ts';
 import { openObjects } from '../../../../infra/store/shared-state.ts';
 import { generatedImage } from '../../../../infra/tasks/generated/generate.ts';
 import { errorMessage } from '../../../../workflows/contracts/error-message.ts';
-import { type SandboxKind, sandboxKinds } from '../../../../workflows/contracts/sandbox-kinds.ts';
+import { sandboxKinds } from '../../../../workflows/contracts/sandbox-kinds.ts';
+import { sandboxRemedies } from '../../stack/require-sandboxes.ts';
 import { bytes, counted } from '../../text/output.ts';
 import { type Check, missing, ok, type RunChecks, warn } from './checks.ts';
 import { mayHaveHost } from './stack.ts';
@@ -47,7 +48,7 @@ export const checkSandboxes: RunChecks = async function* (config) {
     } else {
       const found = described?.summary ?? reason ?? 'not configured; see the settings of such sandboxes';
       const check = isAskedFor ? missing : warn;
-      yield check(`${kind} sandbox`, found, remedies[kind]);
+      yield check(`${kind} sandbox`, found, sandboxRemedies[kind]);
     }
   }
   if (ready === 0) yield missing('sandboxes', 'no kind of sandbox works on this host', 'set up one of the kinds above');
@@ -74,10 +75,3 @@ async function ownImages({ paths, docker: { imageDiskGb } }: Config): Promise<Ch
   const found = `${counted(count, 'image')} that temper pulled or built: ${bytes(size)}, ${budget} (TEMPER_IMAGE_DISK_GB)`;
   return { ...ok('images', found), figures: { images: size } };
 }
-
-const remedies: Readonly<Record<SandboxKind, string>> = {
-  docker: 'install and start Docker Engine, and allow this user to use its socket; tasks with their own image need it',
-  kubernetes: 'check the kubeconfig, the namespace and the rights of this account',
-  local: 'install bubblewrap, or allow unprivileged user namespaces',
-  e2b: 'check E2B_API_KEY and TEMPER_E2B_URL',
-};
