@@ -128,7 +128,7 @@ describe('the last groups of a run', () => {
 
   it('are counted once each, with the quarter of their duration, however many a step takes', () => {
     const counted: SettledGroup[] = [];
-    const wide = runInput.parse({ groupsPerStep: 120, rolloutsPerGroup: 8, training: { zeroVariance: 'drop' } });
+    const wide = inputOfRun({ groupsPerStep: 120, rolloutsPerGroup: 8, training: { zeroVariance: 'drop' } });
     const tally = createRunTally(wide, null, 0, (group) => counted.push(group));
     for (let group = 0; group < 120; group += 1)
       end(tally, group, group < 30 ? { spread: 'all-1', meanReward: 1 } : {});

@@ -28,7 +28,7 @@ export async function startRun(client: Client, id: string, request: RunRequest):
       typedSearchAttributes: [{ key: searchAttributes.run, value: id }],
       // The run writes it, too, but only in its first task, before which another run may look for those on its pool.
       memo: { pool: request.pool ?? defaultPool },
-      staticSummary: `${request.steps ?? ''} steps on ${request.tasks ?? 'the default tasks'}`.trim(),
+      staticSummary: `${request.steps ?? ''} steps on ${request.tasks}`.trim(),
     })
     .catch((error: unknown) => {
       throw alreadyStarted(error, id);
