@@ -10,7 +10,7 @@ export const taskVariables = {
       .string()
       .regex(/^[\w][\w./-]{0,100}$/, { error: 'expected the name of an OCI runtime that the Docker daemon knows' })
       .default(''),
-    "OCI runtime of Docker sandboxes, as the daemon's configuration names it, for example `runsc` (gVisor), which gives sandboxes a kernel of their own",
+    "OCI runtime of Docker sandboxes, as the daemon's configuration names it, for example `crun`. One whose containers have a kernel of their own, such as `runsc`, is refused",
     "the daemon's own",
   ),
   TEMPER_TASK_VARIABLES: setting(

@@ -149,9 +149,6 @@ async function findContainer(docker: Docker, stack: string, name: string): Promi
   return { id: info.Id, name, labels, spec, variables: imageVariablesOf(info) };
 }
 
-/** Runtimes whose containers have a kernel of their own, so that nothing shares their loopback device. */
-const ownKernel = /runsc|gvisor|kata|firecracker/i;
-
 /** Returns the number of the daemon's CPUs, 0 if it does not say it. It is asked once, since it counts its containers to answer. */
 function createCpuCount(docker: Docker): () => Promise<number> {
   let known: number | undefined;
@@ -180,8 +177,8 @@ interface Daemon {
 
 async function refusal(
   { docker, cpuCount }: Daemon,
-  { pulls, builds, runtime }: DockerSettings,
-  { task, image, imageFrom, services = [], cpus = 0, gpus = 0, gpuTypes = [] }: SandboxNeeds,
+  { pulls, builds }: DockerSettings,
+  { task, image, imageFrom, cpus = 0, gpus = 0, gpuTypes = [] }: SandboxNeeds,
 ): Promise<UnsupportedReason | undefined> {
   const lacking = await lackingCpus(cpuCount, cpus);
   if (lacking !== null) {
@@ -191,10 +188,6 @@ async function refusal(
   const choice = gpus > 0 && (await findGpus(docker, { count: gpus, types: gpuTypes }));
   if (choice && 'refusal' in choice) {
     const text = `task ${task} needs GPUs (environment.gpus = ${gpus}), and ${choice.refusal}`;
-    return { type: 'UnsupportedTask', message: text };
-  }
-  if (services.length > 0 && ownKernel.test(runtime)) {
-    const text = `task ${task} has services beside its container (${services.join(', ')}), and containers of the runtime ${runtime} (TEMPER_RUNTIME) share no network device; use a host with the daemon's own runtime`;
     return { type: 'UnsupportedTask', message: text };
   }
   if (imageFrom === 'dockerfile') {
@@ -218,15 +211,15 @@ async function describe(docker: Docker, { runtime }: DockerSettings): Promise<Sa
       'memory, CPU and processes: limited by cgroup',
     ],
     doesNotProtect: [
-      'against kernel bugs: the kernel is shared, unless TEMPER_RUNTIME names a runtime with one of its own',
+      'against kernel bugs: the kernel is shared',
       'claims, results and logs of a task whose agent is root (`user`): it can end its sandbox, which is scored, or change them',
       'the disk immediately: the quota is checked every two seconds, while the size of a single file is limited at once',
     ],
   };
   try {
     const { Version } = await callDaemon(() => docker.version());
-    const missing = await missingRuntime(docker, runtime);
-    if (missing !== null) return { ...common, ready: false, summary: missing };
+    const refused = await refusedRuntime(docker, runtime);
+    if (refused !== null) return { ...common, ready: false, summary: refused };
     return { ...common, ready: true, summary: `Docker ${Version}${runtime === '' ? '' : `, runtime ${runtime}`}` };
   } catch (error) {
     // A daemon that answers with an error, for example while it starts, is not ready either.
@@ -246,8 +239,16 @@ const daemonInfo = z.object({
   NCPU: z.number().default(0),
 });
 
-/** Says that the daemon does not know the runtime; null if it does. It finds those that are named as a shim of containerd itself. */
-async function missingRuntime(docker: Docker, runtime: string): Promise<string | null> {
+/** Runtimes whose containers have a kernel of their own, so that the host sees none of their processes. */
+const ownKernel = /runsc|gvisor|kata|firecracker/i;
+
+/**
+ * Says why sandboxes can't run in the runtime; null if they can. The daemon itself finds the runtimes that are named as a shim of
+ * containerd, and so does not list them.
+ */
+async function refusedRuntime(docker: Docker, runtime: string): Promise<string | null> {
+  if (ownKernel.test(runtime))
+    return `sandboxes can't run in ${runtime} (TEMPER_RUNTIME), whose containers have a kernel of their own: temper ends an agent's processes from the host, which sees none of them; use a runtime that shares the host's kernel, such as crun`;
   if (runtime === '' || runtime.startsWith('io.containerd.')) return null;
   const known = Object.keys(daemonInfo.parse(await callDaemon(() => docker.info())).Runtimes);
   if (known.includes(runtime)) return null;

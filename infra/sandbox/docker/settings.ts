@@ -10,7 +10,7 @@ export interface DockerSettings {
   readonly imageDiskGb: number;
   /** The network of build commands: `none`, or the name of a Docker network. */
   readonly buildNetwork: string;
-  /** The OCI runtime of sandboxes, for example `runsc`; empty for the daemon's own. */
+  /** The OCI runtime of sandboxes, for example `crun`; empty for the daemon's own. */
   readonly runtime: string;
 }
 

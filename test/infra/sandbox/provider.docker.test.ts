@@ -147,10 +147,12 @@ describe('a docker sandbox, seen from the daemon', () => {
     assert.deepEqual(await sandbox.status('tests'), { state: 'exited', exitCode: 137, signal: 'SIGKILL' });
   });
 
-  it('is not ready with a runtime that the daemon does not know, and starts sandboxes in one that it knows', async () => {
+  it('is not ready with a runtime that the daemon does not know or whose processes the host does not see, and starts sandboxes in one that it knows', async () => {
     const unknown = await createDockerProvider({ stack, runtime: 'no-such-runtime' }).describe();
     assert.equal(unknown.ready, false);
     assert.match(unknown.summary, /knows no runtime no-such-runtime \(TEMPER_RUNTIME\), only .*runc/);
+    const hidden = await createDockerProvider({ stack, runtime: 'runsc' }).describe();
+    assert.deepEqual([hidden.ready, /can't run in runsc \(TEMPER_RUNTIME\).*crun/.test(hidden.summary)], [false, true]);
     const known = createDockerProvider({ stack, runtime: 'runc' });
     assert.match((await known.describe()).summary, /, runtime runc$/);
     const { name } = await make('runtime', {}, known);
