@@ -82,6 +82,7 @@ export async function keepHost({ config, host, lease, log }: HostContext, signal
     const draining = lease.record?.draining ?? null;
     if (draining !== null) host.intake.close(`drained: ${draining.reason}`);
     else if (state !== 'valid') host.intake.close('its lease ran out: its record in the store cannot be renewed');
+    else if (host.failing.reason !== null) host.intake.close(host.failing.reason);
     else host.intake.open();
   };
   // A lease that cannot be read ends the worker in order, as any other failure does.

@@ -23,6 +23,7 @@ import { openState, type StackState } from './open-state.ts';
 import { placeRollouts } from './place-rollouts.ts';
 import { runWorkers, type WorkerProcess } from './process.ts';
 import { reportAdmission } from './report-admission.ts';
+import { reportFailing } from './report-failing.ts';
 import { reportLanes } from './report-lanes.ts';
 import { createLimitReport } from './report-limits.ts';
 import { reportSandboxes } from './report-sandboxes.ts';
@@ -100,7 +101,9 @@ async function refusalByClocks(
 
 /** Reports what keeps this host from rollouts: now in the log, and its admission for as long as it runs. */
 async function reportObstacles({ config, shared, host, process: { log } }: HostWorker): Promise<void> {
-  reportAdmission(host.admission, { host: host.name, notes: shared.hostNotes, log });
+  const reporting = { host: host.name, notes: shared.hostNotes, log };
+  reportAdmission(host.admission, reporting);
+  reportFailing(host.failing, reporting);
   const warning = capacityWarning(config.capacity, rolloutsThatFit(config));
   if (warning !== null) log.warn(warning);
   await reportSandboxes(host, { preferred: config.sandbox, log });

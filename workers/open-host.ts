@@ -1,4 +1,5 @@
 import { createAdmission } from '../activities/host/admission.ts';
+import { createFailingKinds } from '../activities/host/failing-kinds.ts';
 import type { Host } from '../activities/host/host.ts';
 import { createIntake } from '../activities/host/intake.ts';
 import { createSlots } from '../activities/host/slots.ts';
@@ -47,6 +48,9 @@ function actingBy(lease: Pick<Lease, 'now' | 'valid'>): Pick<Host, 'acts' | 'may
   };
 }
 
+const openTasks = ({ taskRoots, cacheDir, taskVariables }: Config, store: StackState['blobs']): Host['tasks'] =>
+  createTasks({ store, roots: taskRoots, dataSets: { directory: cacheDir, offline: true }, variables: taskVariables });
+
 /** Opens what this machine offers to rollouts. The caller closes its admission and its providers. */
 export async function openHost(
   config: Config,
@@ -64,9 +68,11 @@ export async function openHost(
     runtime: runtime.prepare,
   };
   const fence = (): string | null => lease.now().token;
+  const failing = createFailingKinds();
   const providers = await openProviders({
     stack,
     fence,
+    onFailing: failing.note,
     root: config.paths.sandboxes,
     docker: { ...config.docker, ...(limits && { onDroppedLimits: limits.onDroppedLimits }) },
     e2b: config.e2b,
@@ -94,15 +100,11 @@ export async function openHost(
     isDiskFull: () => isDiskFull(readLevels({ directories: rolloutDirectories(config) })),
     admission,
     intake,
+    failing,
     slots: createSlots(config.capacity, { admission, intake }),
     // Half of the grace, so that a pass of retention sees the reference of a rollout that has just used one.
     results: createKeptResults(config.paths.results, blobGraceMs / 2),
-    tasks: createTasks({
-      store: blobs,
-      roots: config.taskRoots,
-      dataSets: { directory: config.cacheDir, offline: true },
-      variables: config.taskVariables,
-    }),
+    tasks: openTasks(config, blobs),
     providers,
     choose: providers.choose,
     isOfferedElsewhere: createOffers(hosts, config.host),

@@ -16,6 +16,7 @@ import { agentSandboxName, type RolloutEpoch } from '../../workflows/contracts/i
 import type { NetworkMode } from '../../workflows/contracts/network.ts';
 import type { AgentEnd } from '../interfaces/host.ts';
 import type { Admission } from './admission.ts';
+import type { FailingKinds } from './failing-kinds.ts';
 import type { Intake } from './intake.ts';
 import type { Slots } from './slots.ts';
 
@@ -54,6 +55,8 @@ export interface Host {
   readonly results: KeptResults<AgentEnd>;
   readonly admission: Admission;
   readonly intake: Intake;
+  /** The reasons why kinds of sandboxes fail that the host has asked for one. */
+  readonly failing: FailingKinds;
   readonly providers: Pick<Providers, 'all' | 'seen'>;
   /** Returns the provider for a choice and a task; throws a failure that names what this host lacks. */
   readonly choose: Providers['choose'];

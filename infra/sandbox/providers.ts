@@ -5,6 +5,7 @@ import { SandboxFailure } from './failure.ts';
 import { createProvider, type ProviderOptions } from './index.ts';
 import type { PlacedTask, RolloutNeeds } from './needs.ts';
 import type { SandboxKind, SandboxProvider } from './sandbox.ts';
+import { type ProviderWatch, watchProvider } from './watch-provider.ts';
 
 type Kinds = ReadonlyMap<SandboxKind, SandboxProvider>;
 
@@ -30,15 +31,20 @@ export interface Providers {
  * rollout. A kind whose engine is only unreachable is kept, and checked again when it is needed.
  */
 export async function openProviders(
-  options: ProviderOptions & { readonly preferred: SandboxChoice },
+  options: ProviderOptions & {
+    readonly preferred: SandboxChoice;
+    /** Learns of a kind that fails, and that it works again. Default: none is watched. */
+    readonly onFailing?: (watch: ProviderWatch) => void;
+  },
 ): Promise<Providers> {
-  const { preferred } = options;
+  const { preferred, onFailing } = options;
   const all = new Map<SandboxKind, SandboxProvider>();
   const seen = new Map<SandboxKind, SandboxProvider>();
   const unusable = new Map<SandboxKind, string>();
   const notYet = new Map<SandboxKind, string>();
   for (const kind of sandboxKinds) {
-    const provider = await createProvider(kind, options);
+    const created = await createProvider(kind, options);
+    const provider = created && onFailing ? watchProvider(created, { onChange: onFailing }) : created;
     if (provider === undefined) {
       if (kind === preferred) throw notReady(kind, 'their server is not configured; see the settings');
       continue;

@@ -30,6 +30,7 @@ export const histograms = {
 
 /** The Prometheus gauges of the host worker, `temper_<name>`, each with what it shows. */
 export const gauges = {
+  host_sandboxes_failing: '1 while the host takes no new work because its sandboxes of a `kind` fail',
   host_holds_back: '1 while the host takes no rollouts because too little of the `resource` is free',
   lane_width: 'the number of stages that the `lane` takes at once; it falls while the host is overloaded',
   lane_running: 'the number of stages that run in the `lane`',

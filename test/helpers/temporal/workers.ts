@@ -13,6 +13,7 @@ import { createTaskActivities } from '../../../activities/control/tasks.ts';
 import { createAdmission } from '../../../activities/host/admission.ts';
 import { createAgentActivities } from '../../../activities/host/agent.ts';
 import { createEvaluation, createEvaluationInPlace } from '../../../activities/host/evaluate.ts';
+import { createFailingKinds } from '../../../activities/host/failing-kinds.ts';
 import type { FleetSlots } from '../../../activities/host/fleet-slots.ts';
 import type { Host } from '../../../activities/host/host.ts';
 import { createImageActivities } from '../../../activities/host/images.ts';
@@ -270,6 +271,7 @@ function createTestHost({ home, provider, taskRoots, capacity, gateway, ...optio
     results: createKeptResults(join(home, 'results'), 3_600_000),
     admission: createAdmission({ need: kept, readLevels: () => [] }),
     intake: createIntake(),
+    failing: createFailingKinds(),
     providers: { all: providers, seen: async () => providers },
     choose: options.choose ?? (async () => provider),
     isOfferedElsewhere: options.isOfferedElsewhere ?? (async () => false),
