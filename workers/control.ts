@@ -68,7 +68,7 @@ export function runControl(config: Config, signal: AbortSignal): Promise<void> {
     const pools = createEnginePools(config.pools, config.pool, config.env);
     const activities: ControlActivities = {
       ...createRewardActivity(rewards),
-      ...createTaskActivities({ tasks, store, quarantine, agent: agents.get, rewards, network, upstream }),
+      ...createTaskActivities({ tasks, store, records, quarantine, agent: agents.get, rewards, network, upstream }),
       ...createRunCheck({ client, tasks, store, starts, quarantine, network, agent: agents.get, rewards, pools }),
       ...createGroupActivities({ client, records, rollouts, starts }),
       ...createBatchActivities({ store, records }),

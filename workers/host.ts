@@ -116,7 +116,7 @@ function takeWork(worker: HostWorker, reaper: Reaper, signal: AbortSignal): Work
   const lanes = createLanes({ stages: config.lanes, evaluations: config.evaluations });
   reportLanes(lanes, { host: host.name, records: shared.lanes, log }, signal);
   const sessions = createTraceActivities(gateway, (policy) => resolvePolicy(client, policy));
-  const placing = placeRollouts({ config, host, hosts: shared.hosts, process }, signal);
+  const placing = placeRollouts({ config, host, shared, process }, signal);
   void returnAttempts({ client, host: host.name, log }, signal);
   const adopting = config.sharedJournals === null ? [] : adoptionWorkers(host, gateway);
   return [

@@ -13,13 +13,13 @@ import type { WorkerProcess } from './process.ts';
 interface PlacingContext {
   readonly config: Pick<Config, 'capacity' | 'sweepShare' | 'createsPerSecond'>;
   readonly host: Host;
-  readonly hosts: SharedState['hosts'];
+  readonly shared: Pick<SharedState, 'hosts' | 'rollouts'>;
   readonly process: Pick<WorkerProcess, 'client' | 'log' | 'startWorker'>;
 }
 
 /** Begins to give the free slots of a host to the rollouts of open runs and sweeps. Ends with the signal. */
 export function placeRollouts(
-  { config, host, hosts, process: { client, log, startWorker } }: PlacingContext,
+  { config, host, shared: { hosts, rollouts }, process: { client, log, startWorker } }: PlacingContext,
   signal: AbortSignal,
 ): PlacementWorkerDependencies {
   const { capacity, sweepShare, createsPerSecond } = config;
@@ -28,6 +28,7 @@ export function placeRollouts(
   const turns = createPlacementTurns({ slots, share, backlogOf: (queue) => backlogOf(client, queue) });
   const placement = createPlacement({
     ...host,
+    rollouts,
     turns,
     limitsCreations: createsPerSecond !== null,
   });

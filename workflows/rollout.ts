@@ -12,6 +12,7 @@ import { isOwnPolicy } from './contracts/resolution.ts';
 import { type RolloutInput, type RolloutRequest, type RolloutResult, rolloutInput } from './contracts/rollout.ts';
 import type { ResolvedTask } from './contracts/task.ts';
 import { countRollout } from './rollout/count.ts';
+import { EndedBefore } from './rollout/ended-before.ts';
 import { produce } from './rollout/epoch.ts';
 import type { EpochContext, Produced } from './rollout/epoch-context.ts';
 import { evaluate } from './rollout/evaluate.ts';
@@ -61,15 +62,17 @@ export async function rollout(request: RolloutRequest): Promise<RolloutResult> {
 
   let ending: Ending;
   let cancelled: unknown = null;
+  let before: RolloutResult | null = null;
   try {
     ending = await scope.run(() => perform({ input, progress, loss, meter }));
   } catch (error) {
-    if (!isCancellation(error)) throw error;
+    if (error instanceof EndedBefore) before = error.result;
+    else if (!isCancellation(error)) throw error;
     ending = { outcome: stopped ?? 'cancelled' };
-    if (stopped === null) cancelled = error;
+    if (before === null && stopped === null) cancelled = error;
   }
   const own = toResult({ input, progress, loss, meter }, taskName, ending);
-  const result = await recordResult(input, own);
+  const result = before ?? (await recordResult(input, own));
   const { outcome, reward, failure } = result;
   if (result === own) countRollout(input, { ...ending, adoptions: progress.adoptions });
   const account = result === own ? accountOf(ending) : 'the result of an earlier record counts';

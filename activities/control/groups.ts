@@ -8,8 +8,9 @@ import type { StartRecords } from '../../infra/store/start-records.ts';
 import { type RolloutToSettle, settleRollout } from '../../infra/temporal/settle-rollout.ts';
 import { summariseGroup } from '../../workflows/algorithms/group-report.ts';
 import { isClosedStatus, toRolloutReport } from '../../workflows/algorithms/rollout-end.ts';
-import type { GroupReport } from '../../workflows/contracts/group.ts';
+import type { GroupReport, GroupSummary } from '../../workflows/contracts/group.ts';
 import { groupId, rolloutId } from '../../workflows/contracts/ids.ts';
+import type { OnFlag } from '../../workflows/contracts/on-flag.ts';
 import type { RolloutRecord } from '../../workflows/contracts/rollout-record.ts';
 import { atBoundary } from '../boundary.ts';
 import type {
@@ -78,20 +79,24 @@ export async function recordGroup(
   return { report: written };
 }
 
+/** Returns the summary of a group that has a report; nothing for another one. */
+export async function endedGroup(
+  records: Pick<Records, 'find'>,
+  { runKey, index, onFlag }: { readonly runKey: string; readonly index: number; readonly onFlag?: OnFlag },
+): Promise<{ readonly ended?: GroupSummary }> {
+  const report = (await records.find(runKey, nameOf(index))) as GroupReport | null;
+  return report === null ? {} : { ended: summariseGroup(report, runKey, onFlag) };
+}
+
 /** Returns the state of each of these groups, and records the reports of those that ended without one. */
 export function reconcile(deps: RecordDependencies, input: ReconcileGroups): Promise<readonly GroupState[]> {
   const { run, runKey, rolloutsPerGroup, onFlag } = input;
 
   async function stateOf(index: number, admittedVersion: number): Promise<GroupState> {
     const group = groupId(run, runKey, index);
-    const ended = (report: GroupReport): GroupState => ({
-      index,
-      state: 'ended',
-      summary: summariseGroup(report, runKey, onFlag),
-    });
     // The record exists if the group ended normally and only its signal was lost.
-    const known = (await deps.records.find(runKey, nameOf(index))) as GroupReport | null;
-    if (known !== null) return ended(known);
+    const { ended: known } = await endedGroup(deps.records, { runKey, index, ...(onFlag && { onFlag }) });
+    if (known !== undefined) return { index, state: 'ended', summary: known };
     if (await isRunning(deps.client, group)) return { index, state: 'running' };
     const asked = Array.from({ length: rolloutsPerGroup }, (_, position) => ({
       workflowId: rolloutId(group, position),
@@ -102,7 +107,8 @@ export function reconcile(deps: RecordDependencies, input: ReconcileGroups): Pro
     if (rollouts === null) return { index, state: 'ending' };
     const task = rollouts.map(({ result }) => result.task).find((name) => name !== '') ?? '';
     const report = { group, index, runKey, task, admittedVersion, rollouts: rollouts.map(reportOf) };
-    return ended(await writeReport(deps, runKey, report));
+    const summary = summariseGroup(await writeReport(deps, runKey, report), runKey, onFlag);
+    return { index, state: 'ended', summary };
   }
 
   return Promise.all(input.groups.map(({ index, admittedVersion }) => stateOf(index, admittedVersion)));

@@ -3,6 +3,7 @@ import { hostToolsOf } from '../../infra/agents/host-tools.ts';
 import type { Agents } from '../../infra/agents/index.ts';
 import { grantNetwork } from '../../infra/egress/grant-network.ts';
 import type { Rewards } from '../../infra/rewards.ts';
+import type { Records } from '../../infra/store/records.ts';
 import type { Store } from '../../infra/store/store.ts';
 import type { Quarantine } from '../../infra/tasks/quarantine.ts';
 import type { Tasks } from '../../infra/tasks/tasks.ts';
@@ -13,12 +14,14 @@ import type { Upstream } from '../../workflows/contracts/upstream.ts';
 import { atBoundary } from '../boundary.ts';
 import type { ControlActivities } from '../interfaces/control.ts';
 import { chooseTask } from './choose-task.ts';
+import { endedGroup } from './groups.ts';
 
 const addressList = z.array(z.string());
 
 export interface TaskDependencies {
   readonly tasks: Tasks;
   readonly store: Pick<Store, 'getJson'>;
+  readonly records: Pick<Records, 'find'>;
   readonly quarantine: Pick<Quarantine, 'byAddress'>;
   readonly agent: Agents['get'];
   readonly rewards: Pick<Rewards, 'require'>;
@@ -32,6 +35,7 @@ export interface TaskDependencies {
 export function createTaskActivities({
   tasks,
   store,
+  records,
   quarantine,
   agent,
   rewards,
@@ -51,10 +55,11 @@ export function createTaskActivities({
         const offered = hostTools.length === 0 ? {} : { hostTools: [...hostTools] };
         return { task, usesModel, ...offered, branches: branches ?? trainAllBranches };
       }),
-    chooseTask: ({ leftOut, ...input }) =>
+    chooseTask: ({ leftOut, runKey, onFlag, ...input }) =>
       atBoundary(async () => {
         const lacking = leftOut === undefined ? [] : addressList.parse(await store.getJson(leftOut));
-        return chooseTask(tasks, { quarantined: await quarantine.byAddress(), lacking }, input);
+        const chosen = await chooseTask(tasks, { quarantined: await quarantine.byAddress(), lacking }, input);
+        return { ...chosen, ...(await endedGroup(records, { runKey, index: input.index, ...(onFlag && { onFlag }) })) };
       }),
   };
 }

@@ -1,5 +1,6 @@
 import { ApplicationFailure, Context } from '@temporalio/activity';
 import { ApplicationFailureCategory } from '@temporalio/common';
+import { findResult, type RolloutRecords } from '../../infra/store/rollout-records.ts';
 import { isSweepPriority, placementQueueOf, shareOf } from '../../workflows/contracts/queues.ts';
 import { placementWaitMs } from '../../workflows/contracts/stage-limits.ts';
 import { atBoundary } from '../boundary.ts';
@@ -33,6 +34,7 @@ export interface Placing
   extends Pick<Host, 'name' | 'fence' | 'acts' | 'slots' | 'intake' | 'hasImage' | 'sharesJournals'> {
   /** Whether this host limits how many sandboxes all hosts create per second. */
   readonly limitsCreations?: boolean;
+  readonly rollouts: Pick<RolloutRecords, 'find'>;
   readonly turns: Pick<PlacementTurns, 'waitsFor' | 'leaveToOthers'>;
   readonly providers: Pick<Host['providers'], 'seen'>;
   readonly isOfferedElsewhere: Host['isOfferedElsewhere'];
@@ -48,6 +50,7 @@ export function createPlacement({
   hasImage,
   sharesJournals,
   limitsCreations = false,
+  rollouts,
   turns,
   providers,
   isOfferedElsewhere,
@@ -55,7 +58,7 @@ export function createPlacement({
   return {
     placeRollout: ({ epoch, image, kind }) =>
       atBoundary(async (signal) => {
-        const { attempt, priority } = Context.current().info;
+        const { attempt, priority, workflowExecution } = Context.current().info;
         const queue = placementQueueOf(priority);
         // Where no host offers the kind, one takes the rollout, and its provisioning fails with what is missing.
         if (kind !== undefined && (await belongsElsewhere({ providers, isOfferedElsewhere }, kind))) {
@@ -68,8 +71,15 @@ export function createPlacement({
         }
         const limit = AbortSignal.timeout(placementWaitMs);
         const waiting = turns.waitsFor(queue);
+        // Only a rollout that would get a slot is looked up, so that one which waits long costs one read.
+        const findEnded = once(() =>
+          findResult(rollouts, { workflowId: workflowExecution?.workflowId ?? '', rollout: epoch.rollout }),
+        );
         try {
-          while (!slots.isTakenBy(epoch) && !(slots.isFree(0) && (await waiting.isNext()) && slots.isFree(0))) {
+          while (!slots.isTakenBy(epoch)) {
+            const ended = slots.isFree(0) ? await findEnded() : null;
+            if (ended !== null) return { ended };
+            if (slots.isFree(0) && (await waiting.isNext()) && slots.isFree(0)) break;
             if (intake.closedBy !== null) throw retryLater(`host ${name} takes no new work: ${intake.closedBy}`, 1_000);
             const again = AbortSignal.timeout(slots.isFree(0) ? checkAgainMs : placementWaitMs);
             await slots.changed(AbortSignal.any([signal, limit, again])).catch(() => signal.throwIfAborted());
@@ -92,6 +102,15 @@ export function createPlacement({
           waiting.ended();
         }
       }),
+  };
+}
+
+/** Makes work that is done once, however often it is asked for. */
+function once<Result>(work: () => Promise<Result>): () => Promise<Result> {
+  let result: Promise<Result> | undefined;
+  return () => {
+    result ??= work();
+    return result;
   };
 }
 

@@ -68,14 +68,17 @@ export interface RunActivities {
   }): Promise<TasksLeftOut | null>;
   /**
    * Returns the task address of a group: a function of set, seed, number, quarantine, and `leftOut`, the digest of a list of
-   * tasks that are left out. `passedOver` holds quarantined tasks that were skipped for it.
+   * tasks that are left out. `passedOver` holds quarantined tasks that were skipped for it. `ended` is the summary of a group that
+   * has a report already, because the Temporal database was restored to before its end.
    */
   chooseTask(input: {
+    readonly runKey: string;
+    readonly onFlag?: OnFlag;
     readonly tasks: string;
     readonly seed: number;
     readonly index: number;
     readonly leftOut?: string;
-  }): Promise<{ readonly address: string; readonly passedOver?: readonly string[] }>;
+  }): Promise<{ readonly address: string; readonly passedOver?: readonly string[]; readonly ended?: GroupSummary }>;
   /** Makes the report of a group whose rollouts have ended, from their records, and writes it once. */
   recordGroup(input: RecordGroup): Promise<RecordedGroup>;
   /** Finds out what became of groups that did not report: by the records, then by the server. */

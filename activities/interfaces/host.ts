@@ -6,7 +6,7 @@ import type { RolloutEpoch } from '../../workflows/contracts/ids.ts';
 import type { NetworkUse } from '../../workflows/contracts/network.ts';
 import type { StopReason } from '../../workflows/contracts/outcome.ts';
 import type { PolicyRef } from '../../workflows/contracts/policy.ts';
-import type { AgentOptions, SessionSettings } from '../../workflows/contracts/rollout.ts';
+import type { AgentOptions, RolloutResult, SessionSettings } from '../../workflows/contracts/rollout.ts';
 import type { SandboxChoice, SandboxKind } from '../../workflows/contracts/sandbox-kinds.ts';
 import type { Snapshot } from '../../workflows/contracts/snapshot.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
@@ -20,7 +20,8 @@ export interface ImageActivities {
 
 /** Activities that any host with a free slot may run. */
 export interface PlacementActivities {
-  placeRollout(input: PlaceRollout): Promise<Placement>;
+  /** Takes a slot; or returns the result of a rollout that has a record, because the Temporal database was restored to before its end. */
+  placeRollout(input: PlaceRollout): Promise<Placement | { readonly ended: RolloutResult }>;
 }
 
 export interface PlaceRollout {

@@ -1,6 +1,7 @@
 import { errorMessage } from '../../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { placeOfRollout, shortKey } from '../../workflows/contracts/ids.ts';
+import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
 import {
   type RegradeRecord,
   type RolloutRecord,
@@ -36,6 +37,19 @@ export interface RolloutRecords {
 /** Whether a record could be reached and can't be read: it is cut off, or of another version of temper. */
 export const isUnreadable = (error: unknown): error is TemperFailure =>
   error instanceof TemperFailure && error.type === 'BlobMissing';
+
+/** Finds the result of a rollout in its record; null if it has none, or one that can't be read. */
+export async function findResult(
+  rollouts: Pick<RolloutRecords, 'find'>,
+  name: RolloutName,
+): Promise<RolloutResult | null> {
+  try {
+    return (await rollouts.find(name))?.result ?? null;
+  } catch (error) {
+    if (isUnreadable(error)) return null;
+    throw error;
+  }
+}
 
 /** The folder of the records. */
 export const rolloutFolder = 'rollouts';

@@ -33,3 +33,27 @@ it('releases the slot of a rollout that is cancelled while the answer of its hos
     await rollouts.close();
   }
 });
+
+it('takes no slot and provisions nothing for a rollout that has a record, and returns its result', async () => {
+  let provisioned = 0;
+  const rollouts = await startRollouts(() => ({
+    stages: (real) => ({
+      ...real,
+      provisionSandbox: (input) => {
+        provisioned += 1;
+        return real.provisionSandbox(input);
+      },
+    }),
+  }));
+  try {
+    const request = { task: 'generated:train/1/0', agent: 'oracle' } as const;
+    // The id of a rollout of a run, whose key, unlike that of one by hand, is in it.
+    const id = 'restored/0123456789ab/group-0/rollout-0';
+    const first = await rollouts.run(id, request);
+    assert.deepEqual([first.outcome, provisioned], ['scored', 1]);
+    assert.deepEqual(await rollouts.run(id, request), first);
+    assert.deepEqual([provisioned, rollouts.host.slots.taken], [1, 0]);
+  } finally {
+    await rollouts.close();
+  }
+});

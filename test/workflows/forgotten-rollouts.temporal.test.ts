@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { WorkflowNotFoundError } from '@temporalio/client';
 import type { RetentionContext } from '../../infra/retention/category.ts';
 import { recordOutcomes } from '../../infra/retention/references/outcomes.ts';
 import { createDirectory } from '../../infra/store/directory.ts';
-import { groupId, rolloutId, sweepRolloutId } from '../../workflows/contracts/ids.ts';
+import { groupId, rolloutId, stepId, sweepRolloutId } from '../../workflows/contracts/ids.ts';
 import { pauseSignal, resumeSignal, sweepStatusQuery } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RegradeResult } from '../../workflows/contracts/regrade.ts';
+import type { RunStatus } from '../../workflows/contracts/run.ts';
 import type { SweepReport, SweepResult } from '../../workflows/contracts/sweep.ts';
 import { cliOn } from '../helpers/cli.ts';
 import { createFileRollouts, createFileStore } from '../helpers/store/file-store.ts';
@@ -85,10 +88,16 @@ describe('rollouts that the Temporal server has forgotten', () => {
     await until(async () => (await handle.query(sweepStatusQuery)).ended === ended);
     const before = await handle.query(sweepStatusQuery);
     assert.deepEqual([before.outcomes.scored, before.outcomes.cancelled, before.passed], [ended, 0, ended - 1]);
-    // Its agents work again, but what they do then counts no more.
-    stack.script = { reward: () => 0, agent: (id) => (id.includes(last) ? kept.promise : Promise.resolve()) };
+    // None of them is worked on again.
+    const again: string[] = [];
+    stack.script = {
+      reward: () => 0,
+      provision: async (id) => void again.push(id),
+      agent: (id) => (id.includes(last) ? kept.promise : Promise.resolve()),
+    };
     await resetToFirstTask(stack.server, 'forgotten', sweep.firstExecutionRunId);
     await until(async () => (await handle.query(sweepStatusQuery)).ended === ended);
+    assert.deepEqual(again, []);
     kept.resolve();
     const result: SweepResult = await handle.result();
     assert.deepEqual(
@@ -104,6 +113,25 @@ describe('rollouts that the Temporal server has forgotten', () => {
     const regrade = await start('regrade', 'regrade', { run: 'forgotten' });
     const { rollouts, states }: RegradeResult = await regrade.result();
     assert.deepEqual([rollouts, states.same, states.changed], [ended + 1, ended - 1, 2]);
+  });
+
+  it('are not worked on again by a run that was set back, with and without the report of their group', async () => {
+    const provisioned: string[] = [];
+    stack.script = { reward: (id) => Number(id.endsWith('-0')), provision: async (id) => void provisioned.push(id) };
+    const size = { groupsPerStep: 2, rolloutsPerGroup: 2, maxStaleness: 0 };
+    const run = await start('trainingRun', 'set-back', { steps: 1, ...size });
+    const before: RunStatus = await run.result();
+    const groups = [0, 1].map((index) => groupId('set-back', run.firstExecutionRunId, index));
+    const ids = groups.flatMap((group) => [rolloutId(group, 0), rolloutId(group, 1)]);
+    assert.deepEqual(provisioned.toSorted(), ids);
+    for (const id of [...ids, ...groups, stepId('set-back', run.firstExecutionRunId, 1)]) await forget(id);
+    // The group had ended, and its report was not written yet.
+    await rm(join(stack.home, 'runs', run.firstExecutionRunId, 'group-1.json'));
+    await resetToFirstTask(stack.server, 'set-back', run.firstExecutionRunId);
+    const after: RunStatus = await stack.server.client.workflow.getHandle('set-back').result();
+    assert.deepEqual(provisioned.toSorted(), ids);
+    assert.deepEqual([after.groups, after.rollouts, after.step], [before.groups, before.rollouts, 1]);
+    assert.equal(await isForgotten(groups[0] ?? ''), true, 'a group with a report is not started');
   });
 
   it('are cancelled or terminated ones as well: each has a record', async () => {

@@ -11,6 +11,7 @@ import { epochSeed } from '../contracts/seeds.ts';
 import type { Task } from '../contracts/task.ts';
 import { trainAllBranches } from '../contracts/trace.ts';
 import { whereOffered } from '../shared/where-offered.ts';
+import { EndedBefore } from './ended-before.ts';
 import type { EpochContext, Prepared, Produced } from './epoch-context.ts';
 import { createEpochHost, type EpochHost, untilTaken } from './epoch-host.ts';
 import { gradeInPlace, isGradedInPlace } from './grade-in-place.ts';
@@ -81,6 +82,7 @@ async function place({ input, resolved, epoch, progress, loss }: EpochContext): 
       ...(sandbox !== 'auto' && { kind: sandbox }),
     }),
   );
+  if ('ended' in placed) throw new EndedBefore(placed.ended);
   progress.host = placed.host;
   loss.begin(placed.host, placed.token);
   upsertSearchAttributes([{ key: searchAttributes.host, value: placed.host }]);

@@ -24,15 +24,17 @@ import type { RunTally } from './run-tally.ts';
 
 /**
  * Starts one group. It is abandoned when this execution closes, because it must outlive the run's continue-as-new. One that exists
- * already, since the run was reset, is in flight until the server says how it ended.
+ * already, since the run was reset, is in flight until the server says how it ended. One that has a report is not started.
  */
 export async function startGroup(input: RunInput, tally: RunTally): Promise<void> {
   const { workflowId, firstExecutionRunId: runKey } = workflowInfo();
   const index = tally.admit();
   const { policyVersion } = tally;
   const id = groupId(workflowId, runKey, index);
-  const address = await taskOf(input, tally, index);
-  if (address === null) return;
+  const chosen = await taskOf(input, tally, index);
+  if (chosen === null) return;
+  const { address, ended } = chosen;
+  if (ended !== undefined) return tally.arrive(ended, false);
   const request: GroupRequest = {
     task: address,
     rolloutsPerGroup: input.rolloutsPerGroup,
@@ -67,11 +69,22 @@ export async function startGroup(input: RunInput, tally: RunTally): Promise<void
   });
 }
 
-/** Returns the group's task, or null if it can't be determined, which pauses the run and does not end it. */
-async function taskOf({ tasks, seed }: RunInput, tally: RunTally, index: number): Promise<string | null> {
+/**
+ * Returns the group's task, and its summary if it has ended before a restore of Temporal's database; null if that can't be
+ * determined, which pauses the run and does not end it.
+ */
+async function taskOf({ tasks, seed, onFlag }: RunInput, tally: RunTally, index: number) {
+  const { firstExecutionRunId: runKey } = workflowInfo();
   const leftOut = tally.leftOut?.list.digest;
   try {
-    return (await control.chooseTask({ tasks, seed, index, ...(leftOut !== undefined && { leftOut }) })).address;
+    return await control.chooseTask({
+      runKey,
+      ...(onFlag && { onFlag }),
+      tasks,
+      seed,
+      index,
+      ...(leftOut !== undefined && { leftOut }),
+    });
   } catch (error) {
     if (isCancellation(error)) throw error;
     tally.neverStarted(index, rootMessage(error));

@@ -17,7 +17,6 @@ import type {
   HostActivities,
   ImageActivities,
   OpenTrace,
-  PlacementActivities,
   ReaperActivities,
   SessionActivities,
 } from '../../../activities/interfaces/host.ts';
@@ -49,7 +48,6 @@ import {
   findUpstream,
   following,
   listedTasks,
-  placementOf,
   type Script,
   serving,
   summaryOf,
@@ -58,6 +56,7 @@ import {
   upstreamSummaryOf,
   verdictOf,
 } from './script.ts';
+import { createScriptedPlacement, createScriptedStarts } from './scripted-starts.ts';
 import type { TestServer } from './temporal.ts';
 
 export interface ScriptedWorkers {
@@ -145,13 +144,9 @@ export async function startScriptedWorkers(
     reward: async ({ verdict }) => verdict.value ?? 0,
     liveHosts: async () => ({ hosts: ['scripted'] }),
     inspectHost: async ({ host }) => ({ alive: script.isAlive?.(host) ?? true, lastSeenMs: null }),
-    checkRun: async ({ run: id, runKey: key, startedAt, input }) => {
-      await starts.write({ kind: 'trainingRun', id, key, startedAt, input });
-      return null;
-    },
     guardDisk: async () => ({ paused: [], resumed: [] }),
     collectGarbage: async () => ({ categories: [] }),
-    chooseTask: ({ index }) => following(script.choose, async () => ({ address: `scripted:${index}` })),
+    ...createScriptedStarts(script, stored),
     cancelOrphans: async () => (await script.orphans?.()) ?? { groups: [], rollouts: [] },
   };
   const sessions: SessionActivities = {
@@ -170,7 +165,7 @@ export async function startScriptedWorkers(
     readVersions: async ({ groups }) => script.versions?.(groups) ?? groups.map(() => null),
   };
   const images: ImageActivities = { prepareImage: async ({ task }) => ({ image: task.image }) };
-  const placement: PlacementActivities = { placeRollout: async () => placementOf(script) };
+  const placement = createScriptedPlacement(script, rollouts);
   const host: HostActivities = {
     provisionSandbox: async ({ epoch }) => {
       await script.provision?.(caller());

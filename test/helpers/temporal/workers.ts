@@ -152,7 +152,7 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
   const starts = createFileStarts(home);
   const control = {
     ...createRewardActivity(rewards),
-    ...createTaskActivities({ ...known, agent: agents.get, rewards, upstream }),
+    ...createTaskActivities({ ...known, records, agent: agents.get, rewards, upstream }),
     ...createRunCheck({
       ...known,
       starts,
@@ -199,7 +199,7 @@ export async function startTestWorkers(options: TestWorkersOptions): Promise<Tes
     share,
     backlogOf: (queue) => backlogOf(client, queue),
   });
-  const placing = { turns, placement: placement(createPlacement({ ...host, turns })) };
+  const placing = { turns, placement: placement(createPlacement({ ...host, rollouts, turns })) };
   const queues: WorkerOptions[] = [
     {
       taskQueue: controlQueue,
