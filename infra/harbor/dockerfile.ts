@@ -74,14 +74,18 @@ const continued = /\\[ \t]*$/;
 /** Splits a Dockerfile into instructions as the builder does, without comments and empty lines inside an instruction. */
 export function instructions(source: string): readonly Instruction[] {
   const found: Instruction[] = [];
-  let begun: string | null = null;
+  let begun: string[] = [];
   const lines = source.split(/\r?\n/);
   for (const [index, text] of lines.entries()) {
     if (isBlank(text) && index < lines.length - 1) continue;
-    const joined: string = (begun ?? '') + (isBlank(text) ? '' : text);
-    begun = continued.test(joined) && index < lines.length - 1 ? joined.replace(continued, '') : null;
-    const line = joined.trim();
-    if (begun !== null || line === '') continue;
+    // Each line is looked at alone and they are joined once, which takes linear time.
+    if (continued.test(text) && index < lines.length - 1) {
+      begun.push(text.replace(continued, ''));
+      continue;
+    }
+    const line = [...begun, isBlank(text) ? '' : text].join('').trim();
+    begun = [];
+    if (line === '') continue;
     const [, keyword = '', rest = ''] = /^(\S+)\s*(.*)$/s.exec(line) ?? [];
     found.push({ keyword: keyword.toUpperCase(), rest, line, endLine: index + 1 });
   }

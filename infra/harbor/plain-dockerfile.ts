@@ -58,8 +58,9 @@ export function blocksOf(source: string): readonly Block[] {
     const isDocumented = instruction !== null && withDocuments.includes(instruction.keyword);
     const markers = isDocumented ? markersOf(flagsOf(instruction.rest).rest) : [];
     const documents = markers.map(({ dash, delimiter, expands }) => {
-      const end = lines.findIndex((line, index) => index >= at && unindented(line, dash) === delimiter);
-      if (end === -1) throw unterminated(delimiter);
+      let end = at;
+      while (end < lines.length && unindented(lines[end] ?? '', dash) !== delimiter) end += 1;
+      if (end === lines.length) throw unterminated(delimiter);
       const text = lines.slice(at, end).map((line) => `${unindented(line, dash)}\n`);
       at = end + 1;
       return { delimiter, expands, text: text.join('') };
@@ -72,18 +73,19 @@ export function blocksOf(source: string): readonly Block[] {
 /** Rewrites a Dockerfile. One without here-documents and such options is returned as it is. Throws MalformedTask, or UnsupportedTask. */
 export function plainDockerfile(source: string): PlainDockerfile {
   const files = new Map<string, FileEntry>();
-  const written: string[] = [];
+  // Lists of lines: a call takes some 120,000 arguments at most.
+  const written: (readonly string[])[] = [];
   const scripts: string[] = [];
   let isChanged = false;
   for (const { instruction, own, markers, documents } of blocksOf(source)) {
     if (instruction === null || !withDocuments.includes(instruction.keyword)) {
-      written.push(...own);
+      written.push(own);
       continue;
     }
     const { flags, rest } = withoutShortcuts(instruction.rest);
     if (documents.length === 0) {
       isChanged ||= flags !== null;
-      written.push(...(flags === null ? own : [`${instruction.keyword} ${flags}${rest}`]));
+      written.push(flags === null ? own : [`${instruction.keyword} ${flags}${rest}`]);
       continue;
     }
     isChanged = true;
@@ -91,13 +93,13 @@ export function plainDockerfile(source: string): PlainDockerfile {
     if (instruction.keyword === 'RUN') {
       const script = scriptOf(rest, markers, documents);
       scripts.push(script);
-      written.push(`RUN ${kept}${commandOf(script)}`);
+      written.push([`RUN ${kept}${commandOf(script)}`]);
     } else {
       const { keyword, line } = instruction;
-      written.push(copyOf({ keyword, flags: kept, rest, line }, documents, files));
+      written.push([copyOf({ keyword, flags: kept, rest, line }, documents, files)]);
     }
   }
-  return { source: isChanged ? written.join('\n') : source, files, scripts };
+  return { source: isChanged ? written.flat().join('\n') : source, files, scripts };
 }
 
 /** Reads the instruction that begins at a line, with its continued lines; null for a line without one. */

@@ -13,6 +13,8 @@ const slow: Readonly<Record<string, () => unknown>> = {
   'an option with many quotes': () => build(`FROM a\nRUN --mount=${'"b"'.repeat(23)}\n`),
   'a RUN with many variables': () => readDockerfile(`FROM a\nRUN ${"A='b' ".repeat(32)}\n`),
   'many blank lines': () => build(`FROM a\n${'\n'.repeat(200_000)}RUN b\n`),
+  'many continued lines': () => build(`FROM a\nRUN a \\\n${'  && b c \\\n'.repeat(100_000)}  d\n`),
+  'many here-documents': () => build(`FROM a\n${'RUN <<E\nb\nE\n'.repeat(30_000)}`),
   'many backslashes': () => build(`FROM a\nRUN b ${'\\'.repeat(200_000)}c\n`),
   'a volume with many variables': () =>
     assert.throws(
