@@ -14,7 +14,7 @@ class CancelRequested extends CancelledFailure {}
 /**
  * Runs an effect on behalf of a workflow: heartbeats while it runs, passes it the signal that ends it, and attributes its
  * failure, once. Nothing else in activities/ classifies errors. The details that the effect reports are sent with the
- * heartbeats, and are visible at the pending activity.
+ * heartbeats, and are visible at the pending activity; a failure has the last ones.
  */
 export function atBoundary<Result>(effect: Effect<Result>): Promise<Result> {
   return attend(Context.current(), effect, Symbol('effect of one activity attempt'));
@@ -47,7 +47,7 @@ async function attend<Result>(context: Context, effect: Effect<Result>, key: str
   try {
     return await Promise.race([part.result, left]);
   } catch (error) {
-    throw attribute(error, part.signal, context.info);
+    throw attribute(error, part.signal, context.info, heartbeats.latest);
   } finally {
     heartbeats.stop();
   }
@@ -77,10 +77,13 @@ function followEnd(context: Context, part: Part<unknown>, leaves: boolean): Prom
   return left.promise;
 }
 
-function attribute(error: unknown, signal: AbortSignal, info: Info): unknown {
+function attribute(error: unknown, signal: AbortSignal, info: Info, latest: unknown): unknown {
   if (error instanceof ApplicationFailure || error instanceof CancelledFailure) return error;
-  if (signal.aborted)
+  const details = latest === undefined ? [] : [latest];
+  if (signal.aborted) {
+    if (signal.reason instanceof CancelRequested) return new CancelledFailure(signal.reason.message, details);
     return signal.reason instanceof Error ? signal.reason : new CancelledFailure(String(signal.reason));
+  }
   const cause = error instanceof Error ? error : new Error(String(error));
   const type = cause instanceof TemperFailure ? cause.type : 'Internal';
   const { retryable } = failureKinds[type];
@@ -89,6 +92,7 @@ function attribute(error: unknown, signal: AbortSignal, info: Info): unknown {
     type,
     message: cause.message,
     nonRetryable: !retryable,
+    details,
     ...(delayMs !== undefined && { nextRetryDelay: delayMs }),
     cause,
   });

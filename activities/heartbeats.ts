@@ -41,6 +41,8 @@ export async function whileWatched<Result>(
 export interface Heartbeats {
   /** Sends these details now, and with every later heartbeat. */
   report(details: unknown): void;
+  /** The details that were sent last, or those of the activity attempt before. */
+  readonly latest: unknown;
   stop(): void;
 }
 
@@ -58,6 +60,9 @@ export function startHeartbeats(context: Context): Heartbeats {
   }
   const forget = heartbeatTimeoutMs ? rememberSender(context, send) : () => {};
   return {
+    get latest() {
+      return latest;
+    },
     report(details) {
       latest = details;
       watched.get(context)?.report(details);

@@ -23,61 +23,64 @@ import type { CleanUpActivities, HostActivities } from '../interfaces/host.ts';
 import { sandboxChoice } from './choice.ts';
 import type { Host } from './host.ts';
 import { channelAmong, networkMounts, policiesInSandbox } from './network.ts';
+import { timed } from './timed.ts';
 
 export function createProvisioning(host: Host): Pick<HostActivities, 'provisionSandbox'> {
   const requireOfImage = createImageCheck();
   const channels = createChannels(host.gatewaySockets);
   return {
     provisionSandbox: ({ epoch, run, task, agent, sandbox, ...times }) =>
-      joinAtBoundary(async (signal, report) => {
-        const { info } = Context.current();
-        const spec = host.agent(agent);
-        grantNetwork(task, host.network.cap);
-        const files = await host.tasks.open(task);
-        const choice = sandboxChoice(spec, sandbox);
-        const provider = await host.choose(choice, task, { filesInImage: files.workspace.size === 0, ...times });
-        host.admission.expect(needOf(task, provider.kind));
-        const preparing = { store: host.store, provider };
-        const { image, beside } = await prepareSandbox(preparing, { task, files }, report, signal);
-        const name = agentSandboxName(epoch);
+      joinAtBoundary((signal, report) =>
+        timed(report, async (report) => {
+          const { info } = Context.current();
+          const spec = host.agent(agent);
+          grantNetwork(task, host.network.cap);
+          const files = await host.tasks.open(task);
+          const choice = sandboxChoice(spec, sandbox);
+          const provider = await host.choose(choice, task, { filesInImage: files.workspace.size === 0, ...times });
+          host.admission.expect(needOf(task, provider.kind));
+          const preparing = { store: host.store, provider };
+          const { image, beside } = await prepareSandbox(preparing, { task, files }, report, signal);
+          const name = agentSandboxName(epoch);
 
-        const provision = async (ending: AbortSignal) => {
-          const expiresAtMs = Date.now() + times.lifetimeMs;
-          const sweep = isSweepPriority(info.priority);
-          const share = shareOf(info.priority);
-          host.slots.take(epoch, { expiresAtMs, sweep, share });
-          // A rollout that was reset to this stage gets a new agent.
-          await host.results.remove(epoch);
-          const channel = channelAmong(host, provider.channels);
-          const isNetworked = policiesInSandbox(task).length > 0;
-          const ofNetwork = isNetworked ? await networkMounts(host, name, channel) : [];
-          const request: Omit<SandboxRequest, 'files'> = {
-            name,
-            epoch,
-            run,
-            task,
-            image,
-            beside,
-            purpose: 'agent',
-            sweep,
-            share,
-            expiresAtMs,
-            mounts: mergeMounts(await mountsOf(host, spec, { kind: provider.kind, task }), ofNetwork),
-            gatewayDir: spec.usesModel ? await channels[channel].gatewayDir(sessionId(epoch)) : null,
-            ...((spec.usesModel || isNetworked) && { channel }),
+          const provision = async (ending: AbortSignal) => {
+            const expiresAtMs = Date.now() + times.lifetimeMs;
+            const sweep = isSweepPriority(info.priority);
+            const share = shareOf(info.priority);
+            host.slots.take(epoch, { expiresAtMs, sweep, share });
+            // A rollout that was reset to this stage gets a new agent.
+            await host.results.remove(epoch);
+            const channel = channelAmong(host, provider.channels);
+            const isNetworked = policiesInSandbox(task).length > 0;
+            const ofNetwork = isNetworked ? await networkMounts(host, name, channel) : [];
+            const request: Omit<SandboxRequest, 'files'> = {
+              name,
+              epoch,
+              run,
+              task,
+              image,
+              beside,
+              purpose: 'agent',
+              sweep,
+              share,
+              expiresAtMs,
+              mounts: mergeMounts(await mountsOf(host, spec, { kind: provider.kind, task }), ofNetwork),
+              gatewayDir: spec.usesModel ? await channels[channel].gatewayDir(sessionId(epoch)) : null,
+              ...((spec.usesModel || isNetworked) && { channel }),
+            };
+            const retried = info.attempt > 1;
+            const provisioning = { owner: host, provider, spec, request, files, retried, requireOfImage, report };
+            const waitingMs = waitingLeftMs(provider, times);
+            const provisioned = await provisionAgent(provisioning, ending);
+            return waitingMs < times.waitingMs ? { ...provisioned, waitingMs } : provisioned;
           };
-          const retried = info.attempt > 1;
-          const provisioning = { owner: host, provider, spec, request, files, retried, requireOfImage, report };
-          const waitingMs = waitingLeftMs(provider, times);
-          const provisioned = await provisionAgent(provisioning, ending);
-          return waitingMs < times.waitingMs ? { ...provisioned, waitingMs } : provisioned;
-        };
-        const late = new TemperFailure(
-          'SandboxUnavailable',
-          `sandbox ${name} was not set up within ${provisionMs / 1000} s; it is set up again from the start`,
-        );
-        return withTimeLimit({ limitMs: provisionMs, late }, provision, signal);
-      }),
+          const late = new TemperFailure(
+            'SandboxUnavailable',
+            `sandbox ${name} was not set up within ${provisionMs / 1000} s; it is set up again from the start`,
+          );
+          return withTimeLimit({ limitMs: provisionMs, late }, provision, signal);
+        }),
+      ),
   };
 }
 

@@ -78,6 +78,8 @@ export interface Provisioned {
   readonly sandbox: string;
   readonly kind: SandboxKind;
   readonly baseCommit: string;
+  /** The seconds that the stage ran, failed attempts included, without the wait for a place in the host's lane. */
+  readonly seconds: number;
   /** The disk space in MB that is in use before the agent starts. */
   readonly diskBeforeMb: number;
   /** Whether the tests get everything that the agent changed in its sandbox, and not its diff alone. */

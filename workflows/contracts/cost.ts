@@ -19,13 +19,13 @@ export type SandboxProvider = SandboxKind | 'unknown';
 /** The cost of one rollout, over all of its epochs. */
 export interface RolloutCost extends ModelUse {
   /**
-   * The seconds from when a sandbox is asked for until it is released, by provider: with the place in the host's lane, without
-   * the wait until a creation is allowed.
+   * The seconds from when a host begins to provision a sandbox until it is released, by provider: without the waits for a place in the
+   * host's lane and until a creation is allowed.
    */
   readonly sandboxSeconds: Readonly<Partial<Record<SandboxProvider, number>>>;
   /**
-   * The seconds that its evaluations ran in sandboxes of their own, by their own account. Waits in a queue and attempts that failed
-   * are not counted.
+   * The seconds that its evaluations ran in sandboxes of their own, by their own account, attempts that failed included. Waits in a
+   * queue are not counted.
    */
   readonly evaluationSeconds: number;
   /** Set if a session was lost with its host or its gateway, so that the tokens are a lower bound. */

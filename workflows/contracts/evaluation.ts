@@ -6,7 +6,7 @@ import type { Snapshot } from './snapshot.ts';
 import type { Task } from './task.ts';
 import type { Verdict } from './verdict.ts';
 
-/** A verdict, with the seconds that the activity ran which gave it: waits in queues are no part of them. */
+/** A verdict, with the seconds that the activity ran which gave it, failed attempts included: waits are no part of them. */
 export interface Evaluated extends Verdict {
   readonly seconds: number;
 }

@@ -15,6 +15,7 @@ import type { Task } from '../contracts/task.ts';
 import { attributed, StageFailure } from '../rollout/failure.ts';
 import { computeReward } from '../rollout/reward.ts';
 import { timeLimitsOf } from '../rollout/time-limits.ts';
+import { secondsSpent } from '../shared/seconds-spent.ts';
 import { whereOffered } from '../shared/where-offered.ts';
 import { type EvaluatedWork, gradeSteps } from './grade-steps.ts';
 
@@ -65,7 +66,7 @@ export async function gradeAgain(
 
 interface EvaluationOptions {
   readonly reuseVerdicts: boolean;
-  /** Receives the seconds that an evaluation ran. */
+  /** Receives the seconds that an evaluation ran, also one that failed. */
   spent(seconds: number): void;
 }
 
@@ -103,7 +104,10 @@ async function evaluateWork(
       timeoutMs,
       ...(reuseVerdicts && { reuseVerdict: true }),
     }),
-  );
+  ).catch((error) => {
+    spent(secondsSpent(error));
+    throw error;
+  });
   spent(seconds);
   const { kind, log, cached, value, scores } = verdict;
   const reward = await computeReward(verdict, rewardPolicy);

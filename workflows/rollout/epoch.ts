@@ -10,6 +10,7 @@ import { searchAttributes } from '../contracts/search-attributes.ts';
 import { epochSeed } from '../contracts/seeds.ts';
 import type { Task } from '../contracts/task.ts';
 import { trainAllBranches } from '../contracts/trace.ts';
+import { secondsSpent } from '../shared/seconds-spent.ts';
 import { whereOffered } from '../shared/where-offered.ts';
 import { EndedBefore } from './ended-before.ts';
 import type { EpochContext, Prepared, Produced } from './epoch-context.ts';
@@ -35,7 +36,7 @@ export async function produce(context: EpochContext): Promise<Produced> {
   // Only an agent, which is started in a provisioned sandbox, calls the model.
   let provisioned = false;
   try {
-    const sandboxed = await prepare(context, host, { limitsCreations, begins: sandbox.begins });
+    const sandboxed = await prepare(context, host, { limitsCreations, ran: sandbox.ran });
     const { kind } = sandboxed;
     provisioned = true;
     sandbox.provisioned(kind);
@@ -93,7 +94,7 @@ async function place({ input, resolved, epoch, progress, loss }: EpochContext): 
 const needsImages = ({ imageFrom, services, testSandbox }: Task): boolean =>
   imageFrom !== undefined || services !== undefined || testSandbox?.imageFrom !== undefined;
 
-/** Counts what an epoch's sandbox costs from when its provisioning begins, and releases it. */
+/** Counts what an epoch's sandbox costs from when a host begins to provision it, and releases it. */
 function trackSandbox(context: EpochContext, host: EpochHost) {
   const { input, loss, meter } = context;
   let beganMs: number | null = null;
@@ -120,9 +121,9 @@ function trackSandbox(context: EpochContext, host: EpochHost) {
     if (beganMs !== null) meter.sandbox(provider, beganMs);
   }
   return {
-    /** Notes that it is asked for. A wait for that is no cost. */
-    begins(): void {
-      beganMs ??= Date.now();
+    /** Notes that its provisioning ran for so long, and ends now. A wait for that is no cost. */
+    ran(seconds: number): void {
+      if (seconds > 0) beganMs ??= Date.now() - 1000 * seconds;
     },
     provisioned(kind: SandboxKind): void {
       provider = kind;
@@ -153,7 +154,7 @@ function letWork(
 async function prepare(
   { input, resolved, limits, epoch }: EpochContext,
   host: EpochHost,
-  { limitsCreations, begins }: Pick<Produced, 'limitsCreations'> & { readonly begins: () => void },
+  { limitsCreations, ran }: Pick<Produced, 'limitsCreations'> & { readonly ran: (seconds: number) => void },
 ): Promise<Prepared> {
   const { task, usesModel, hostTools } = resolved;
   const { member, agent, sandbox, sampling, maxTurns, maxSampledTokens, policyVersion, upstream } = input;
@@ -183,9 +184,15 @@ async function prepare(
     usesModel ? openTrace() : Promise.resolve(null),
     host.stage('provisionSandbox', async () => {
       if (limitsCreations) await untilAllowed();
-      begins();
       const times = { lifetimeMs, waitingMs };
-      return provisioningOn(host.name).provisionSandbox({ epoch, run, task, agent, sandbox, ...times });
+      try {
+        const made = await provisioningOn(host.name).provisionSandbox({ epoch, run, task, agent, sandbox, ...times });
+        ran(made.seconds);
+        return made;
+      } catch (error) {
+        ran(secondsSpent(error));
+        throw error;
+      }
     }),
   );
   return { ...provisioned, contextLength: opened?.contextLength ?? null };

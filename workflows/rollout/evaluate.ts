@@ -1,6 +1,7 @@
 import { evaluation } from '../activities.ts';
 import { rewardOfSteps } from '../algorithms/task-step.ts';
 import type { Verdict } from '../contracts/verdict.ts';
+import { secondsSpent } from '../shared/seconds-spent.ts';
 import { whereOffered } from '../shared/where-offered.ts';
 import type { EpochContext, Produced } from './epoch-context.ts';
 import { computeReward } from './reward.ts';
@@ -14,7 +15,7 @@ export async function evaluateFresh(
   const { sandbox, reuseVerdicts } = input;
   const { seconds, ...verdict } = await progress.stage('evaluate', async () => {
     if (limitsCreations) await untilAllowed();
-    return whereOffered(() =>
+    const ran = whereOffered(() =>
       evaluation(limits.evaluationMs).evaluate({
         epoch,
         run: input.member?.run ?? '',
@@ -27,6 +28,10 @@ export async function evaluateFresh(
         ...(reuseVerdicts === true && { reuseVerdict: reuseVerdicts }),
       }),
     );
+    return ran.catch((error) => {
+      meter.evaluation(secondsSpent(error));
+      throw error;
+    });
   });
   meter.evaluation(seconds);
   return verdict;

@@ -169,7 +169,7 @@ export async function startScriptedWorkers(
   const host: HostActivities = {
     provisionSandbox: async ({ epoch }) => {
       await script.provision?.(caller());
-      const rest = { diskBeforeMb: 0, carriesChanges: false };
+      const rest = { seconds: 1, diskBeforeMb: 0, carriesChanges: false };
       return { sandbox: epoch.rollout, kind: script.kind ?? 'local', baseCommit: '0'.repeat(40), ...rest };
     },
     awaitAgent: () =>
