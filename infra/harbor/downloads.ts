@@ -4,7 +4,9 @@ import { findCommand, type ShellCommand } from './shell-commands.ts';
 
 /*
  * Commands that download. They are recognised by their words: what a script does with variables, and what other programs do, is
- * not known. A command that may find all that it needs in the image (`npm test`, `cargo build`) does not count.
+ * not known. A command that may find all that it needs in the image (`npm test`, `cargo build`) does not count. In the scripts of
+ * tests that is true as well of one which names no package but installs what its project locks (`uv run`, `poetry install`,
+ * `npm ci`): an image that was prepared with it has all of it.
  */
 
 /** The largest script that is searched. */
@@ -12,9 +14,16 @@ export const longestScript = 256 * 1024;
 /** The most characters of a command with its place, which is in the history of each rollout. */
 const shownCharacters = 100;
 
+/** The place of a script: the build of an image, or one that may have been prepared with the dependencies of its project. */
+type ScriptPlace = 'build' | 'prepared';
+
 /** Returns the first command of a script that downloads, with its line; null if there is none. */
-export function downloadIn(script: string, near: readonly string[] = []): Pick<ShellCommand, 'line' | 'text'> | null {
-  return findCommand({ script, line: 1 }, (command) => isDownload(command, near)) ?? null;
+export function downloadIn(
+  script: string,
+  near: readonly string[] = [],
+  place: ScriptPlace = 'prepared',
+): Pick<ShellCommand, 'line' | 'text'> | null {
+  return findCommand({ script, line: 1 }, (command) => isDownload(command, { near, place })) ?? null;
 }
 
 /** The part of a task that is around its tests. */
@@ -65,6 +74,7 @@ type Rule = (args: readonly string[], context: Context) => boolean;
 
 interface Context {
   readonly near: readonly string[];
+  readonly place: ScriptPlace;
   readonly env: ReadonlyMap<string, string>;
 }
 
@@ -96,6 +106,16 @@ const withCommand =
   (commands: readonly string[], ...offline: readonly string[]): Rule =>
   (args) =>
     commands.includes(operands(args, valued.other)[0] ?? '') && !has(args, ...offline);
+
+/** Returns a rule for commands that install what a project locks. */
+const ofProject =
+  (rule: Rule): Rule =>
+  (args, context) =>
+    context.place === 'build' && rule(args, context);
+const either =
+  (...rules: readonly Rule[]): Rule =>
+  (args, context) =>
+    rules.some((rule) => rule(args, context));
 
 const isLocal = (path: string): boolean =>
   /^(?:\.{0,2}\/|\.$|\.\[|~|file:)/.test(path) || /\.(?:whl|deb|rpm)$/.test(path);
@@ -132,13 +152,27 @@ const python: Rule = (args, context) => {
   return false;
 };
 
+/** Whether an option stands before the program that a command runs, which may have options of that name. */
+const hasBefore = (args: readonly string[], option: string): boolean =>
+  has(
+    args.slice(
+      0,
+      Math.max(
+        0,
+        args.findIndex((arg) => !arg.startsWith('-')),
+      ),
+    ),
+    option,
+  );
+
 const uv: Rule = (args, context) => {
   const [command = ''] = operands(args, valued.uv);
   const rest = args.slice(args.indexOf(command) + 1);
   if (has(args, '--offline') || context.env.has('UV_OFFLINE')) return false;
   if (command === 'pip') return pip(rest, context);
-  if (command === 'run') return !has(args, '--no-sync');
-  return ['add', 'sync', 'tool'].includes(command) || (command === 'python' && rest[0] === 'install');
+  if (command === 'run' && hasBefore(rest, '--with')) return true;
+  if (command === 'run' || command === 'sync') return context.place === 'build' && !has(args, '--no-sync');
+  return ['add', 'tool'].includes(command) || (command === 'python' && rest[0] === 'install');
 };
 
 const apt: Rule = (args) => {
@@ -154,7 +188,7 @@ const nodePackages: Rule = (args, context) => {
   const [command = '', ...packages] = operands(args, valued.npm);
   if (command === 'exec') return has(args, '--yes', '-y');
   if (!['install', 'i', 'ci', 'add', 'dlx', 'create'].includes(command)) return false;
-  return packages.length === 0 || !packages.every(isLocal);
+  return packages.length === 0 ? context.place === 'build' : !packages.every(isLocal);
 };
 
 const git: Rule = (args, { near }) => {
@@ -162,15 +196,16 @@ const git: Rule = (args, { near }) => {
   return args.some((arg) => isOutside(arg, near) || /^(?:ssh:\/\/|git:\/\/|git@)/.test(arg));
 };
 
-const go: Rule = (args, { env }) => {
+const go: Rule = (args, { env, place }) => {
   const [command = '', ...rest] = operands(args, valued.other);
   if (env.get('GOPROXY') === 'off' || env.get('GOFLAGS')?.includes('-mod=vendor')) return false;
-  if (command === 'mod') return rest[0] === 'download';
+  if (command === 'mod') return place === 'build' && rest[0] === 'download';
   return command === 'get' || (command === 'install' && rest.some((one) => one.includes('@')));
 };
 
-const cargo: Rule = (args) => {
+const cargo: Rule = (args, { place }) => {
   const [command = ''] = operands(args, valued.cargo).filter((arg) => !arg.startsWith('+'));
+  if (command === 'fetch' && place === 'prepared') return false;
   return ['install', 'fetch', 'add'].includes(command) && !has(args, '--offline', '--frozen', '--path');
 };
 
@@ -189,7 +224,7 @@ const programs: Readonly<Record<string, Rule>> = {
   uv,
   uvx: (args, { env }) => !has(args, '--offline') && !env.has('UV_OFFLINE'),
   pipx: withCommand(['install', 'run']),
-  poetry: withCommand(['install', 'add', 'update']),
+  poetry: either(withCommand(['add', 'update']), ofProject(withCommand(['install']))),
   conda: withCommand(['install', 'create', 'update'], '--offline'),
   mamba: withCommand(['install', 'create', 'update'], '--offline'),
   micromamba: withCommand(['install', 'create', 'update'], '--offline'),
@@ -198,14 +233,17 @@ const programs: Readonly<Record<string, Rule>> = {
   bun: nodePackages,
   yarn: (args, context) =>
     !has(args, '--offline') &&
-    (operands(args, valued.npm).length === 0 ? !has(args, '--version', '-v') : nodePackages(args, context)),
+    (operands(args, valued.npm).length === 0
+      ? context.place === 'build' && !has(args, '--version', '-v')
+      : nodePackages(args, context)),
   npx: (args) => has(args, '--yes', '-y'),
   bunx: () => true,
   gem: withCommand(['install'], '--local'),
-  bundle: withCommand(['install'], '--local'),
-  composer: withCommand(['install', 'require', 'update']),
-  cpanm: (args) => has(args, '--installdeps') || operands(args, optionsIn('-l -L')).some((one) => !isLocal(one)),
-  dotnet: withCommand(['restore']),
+  bundle: either(withCommand(['add', 'update']), ofProject(withCommand(['install'], '--local'))),
+  composer: either(withCommand(['require', 'update']), ofProject(withCommand(['install']))),
+  cpanm: (args, { place }) =>
+    has(args, '--installdeps') ? place === 'build' : operands(args, optionsIn('-l -L')).some((one) => !isLocal(one)),
+  dotnet: ofProject(withCommand(['restore'])),
   go,
   cargo,
   rustup: withCommand(['install', 'update', 'toolchain', 'target', 'component']),
@@ -214,8 +252,8 @@ const programs: Readonly<Record<string, Rule>> = {
   wget: fetches,
 };
 
-function isDownload({ words: [program = '', ...args], env }: ShellCommand, near: readonly string[]): boolean {
-  return ruleOf(program)?.(args, { near, env }) ?? false;
+function isDownload({ words: [program = '', ...args], env }: ShellCommand, of: Omit<Context, 'env'>): boolean {
+  return ruleOf(program)?.(args, { ...of, env }) ?? false;
 }
 
 /** Returns the rule of a program, which may have its version in its name: `python3.12`, `pip3`. */

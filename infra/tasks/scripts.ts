@@ -61,7 +61,7 @@ export const needsRoot = (script: string): boolean => lineWith(script, asRoot) !
 export const lineOfRoot = (script: string): string | undefined => lineWith(script, asRoot);
 /** Whether the build of an image downloads, by its Dockerfile or by a script that this one runs. */
 export const buildDownloads = ({ files, scripts }: Pick<BuildContext, 'files' | 'scripts'>): boolean =>
-  [...commandsOf(files.get('Dockerfile')), ...scripts].some((script) => downloadIn(script) !== null);
+  [...commandsOf(files.get('Dockerfile')), ...scripts].some((script) => downloadIn(script, [], 'build') !== null);
 
 /**
  * Returns where tests, solution or build of a task run a program that ignores proxy settings, although they may have a network; null

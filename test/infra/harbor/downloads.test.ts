@@ -17,7 +17,6 @@ describe('a command that downloads', () => {
       'python3 -m pip install -q pytest==8.4.1',
       '/usr/bin/pip3 install --find-links /wheels pytest',
       'uvx -p 3.13 -w pytest==8.4.1 pytest /tests/test_outputs.py -rA',
-      'uv run pytest /tests',
       'uv pip install --system pytest',
       'apt-get update',
       'DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends curl',
@@ -26,13 +25,10 @@ describe('a command that downloads', () => {
       'wget -q "https://data.example.org/$NAME.zip"',
       'git clone --depth 1 -b main https://b.example/c',
       'git clone git@b.example:c',
-      'npm ci',
       'npm install --no-audit jest',
-      'yarn',
       'npx --yes jest',
       'cargo install ripgrep',
       'go install gotest.tools/gotestsum@latest',
-      'go mod download',
       'gem install rspec',
       'conda install -y numpy',
       'python3.12 -m pip install pytest',
@@ -45,17 +41,14 @@ describe('a command that downloads', () => {
       'playwright install --with-deps',
       'pip --index-url https://pypi.example.org/simple install pytest',
       'uv --quiet pip install pytest',
-      'uv --directory /app sync',
-      'npm --prefix /app ci',
-      'pnpm -C /app install',
-      'pnpm -w install',
-      'yarn --cwd /app install',
-      'yarn --cwd /app',
       'apt-get -o Acquire::Retries=3 install -y curl',
       'git -C /app -c a.b=c fetch https://b.example/c',
       'cpanm --notest Test::More',
-      'cpanm --installdeps .',
-      'dotnet restore app.sln',
+      'uv run --with pytest pytest',
+      'poetry add pytest',
+      'bundle add rspec',
+      'npm install jest',
+      'uv add pytest',
     ])
       assert.equal(found(`#!/bin/bash\nset -e\n${line}\n`), `3: ${line}`);
   });
@@ -77,6 +70,42 @@ describe('a command that downloads', () => {
       }
     });
     assert.ok(seconds < 30, `expected time that grows with the length of the script, got ${seconds} s`);
+  });
+
+  it('is, in the build of an image alone, one that installs what its project locks', () => {
+    for (const line of [
+      'uv run pytest /tests',
+      'npm ci',
+      'yarn',
+      'go mod download',
+      'uv --directory /app sync',
+      'npm --prefix /app ci',
+      'pnpm -C /app install',
+      'pnpm -w install',
+      'yarn --cwd /app install',
+      'yarn --cwd /app',
+      'cpanm --installdeps .',
+      'dotnet restore app.sln',
+      'uv run --frozen pytest -x --with-doctest',
+      'uv run pytest --with x',
+      'uv sync --frozen',
+      'poetry install',
+      'bundle install',
+      'npm install',
+      'bun install',
+      'composer install',
+      'cargo fetch',
+    ]) {
+      assert.equal(found(`set -e\n${line}\n`), null, line);
+      assert.equal(downloadIn(line, near, 'build')?.text, line);
+    }
+    for (const line of [
+      'uv run --offline pytest',
+      'bundle install --local',
+      'npm ci --offline',
+      'uv run --no-sync pytest',
+    ])
+      assert.equal(downloadIn(line, near, 'build'), null);
   });
 
   it('is not one that finds all in its sandbox', () => {
@@ -150,15 +179,15 @@ describe('a command that downloads', () => {
       ['if ! pip install pytest; then exit 1; fi', '1: pip install pytest'],
       ['pip install pytest >/dev/null 2>&1', '1: pip install pytest'],
       ['KEY=$(curl -s https://a.example/key)', '1: curl -s https://a.example/key'],
-      ['bash -lc "cd x && npm ci"', '1: npm ci'],
+      ['bash -lc "cd x && npm install y"', '1: npm install y'],
       ['bash -e <<EOF\n\npip install pytest\nEOF', '3: pip install pytest'],
       ['apt-get \\\n  -qq \\\n  update', '1: apt-get -qq update'],
       ['cat <<EOF\ntext\nEOF\npip install pytest', '4: pip install pytest'],
       ['pip install pytest || exit 1', '1: pip install pytest'],
       ['pip install pytest || pip install --user pytest', '1: pip install pytest'],
       ['for p in a b; do pip install $p; done', '1: pip install $p'],
-      ['if [ -f go.mod ]; then\n  go mod download\nfi', '2: go mod download'],
-      ['if [ -z "$SKIP" ]; then npm ci; fi', '1: npm ci'],
+      ['if [ -f go.mod ]; then\n  go get x\nfi', '2: go get x'],
+      ['if [ -z "$SKIP" ]; then npm install y; fi', '1: npm install y'],
       ['if command -v apt-get >/dev/null; then apt-get update; fi', '1: apt-get update'],
       ['if ! command -v pytest; then ls; else pip install pytest; fi', '1: pip install pytest'],
       ['if command -v jq; then ls; elif [ $A = b ]; then apt-get update; fi', '1: apt-get update'],
@@ -182,9 +211,9 @@ describe('a command that downloads', () => {
       'if [ -z "$(command -v jq)" ]; then apt-get install -y jq; fi',
       'if command -v jq; then\n  ls\nelif ! which python3; then\n  apt-get install -y python3\nfi',
       'python3 -c "import pytest" || pip install pytest',
-      '[ -d node_modules ] || npm ci',
-      '[ ! -d node_modules ] && npm ci',
-      'test ! -d node_modules && (cd app && npm ci)',
+      '[ -d node_modules ] || npm install y',
+      '[ ! -d node_modules ] && npm install y',
+      'test ! -d node_modules && (cd app && npm install y)',
       '! command -v uv && pip install uv',
       'pip install pytest || echo none && ls',
       'pip install pytest || echo none && exit 0',
@@ -193,14 +222,14 @@ describe('a command that downloads', () => {
     assert.equal(found('command -v uv || pip install uv\npip install pytest'), '2: pip install pytest');
     for (const end of ['exit 1', 'return 1', 'false'])
       assert.equal(found(`pip install pytest || echo failed && ${end}`), '1: pip install pytest');
-    assert.equal(found('[ -d app ] && npm ci'), '1: npm ci');
-    assert.equal(found('[ ! -d node_modules ] && ls\nnpm ci'), '2: npm ci');
+    assert.equal(found('[ -d app ] && npm install jest'), '1: npm install jest');
+    assert.equal(found('[ ! -d node_modules ] && ls\nnpm install jest'), '2: npm install jest');
     assert.equal(found('if ! command -v uv; then pip install uv; fi\nuvx pytest'), '2: uvx pytest');
   });
 });
 
 describe('the tests of a task', () => {
-  const begin = { workdir: filesOf({ 'setup.sh': 'npm ci\n' }) };
+  const begin = { workdir: filesOf({ 'setup.sh': 'npm install x\n' }) };
   const around = { setup: ['true', 'cd a && pip install x'], near };
   const tests = filesOf({
     'test.sh': 'source "$TESTS/setup.sh"\npytest\n',
@@ -217,7 +246,7 @@ describe('the tests of a task', () => {
 
   it('download if the set-up before them does', () => {
     const setUp = 'set-up, which never has a network:';
-    assert.equal(neededDownload({ tests: idle, begin }, around), `${setUp} setup.sh:1: npm ci`);
+    assert.equal(neededDownload({ tests: idle, begin }, around), `${setUp} setup.sh:1: npm install x`);
     assert.equal(neededDownload({ tests: idle, begin: null }, around), `${setUp} pip install x`);
   });
 });

@@ -133,14 +133,14 @@ it('gives a step the default network of its tests: needed if they download, else
   };
   const [optional, first] = [
     { ...open, optional: true },
-    { ...open, neededFor: 'tests/test.sh:1: npm ci' },
+    { ...open, neededFor: 'tests/test.sh:1: npm install x' },
   ];
   assert.deepEqual(networks({}), [optional, undefined, undefined]);
-  assert.deepEqual(networks({ 'steps/one/tests/test.sh': 'npm ci' }), [first, undefined, optional]);
-  assert.deepEqual(networks({ 'tests/test.sh': 'npm ci' }), [optional, undefined, first]);
-  const setUp = { ...open, neededFor: 'set-up, which never has a network: setup.sh:1: npm ci' };
-  assert.deepEqual(networks({ 'steps/two/workdir/setup.sh': 'npm ci' }), [optional, undefined, setUp]);
-  assert.deepEqual(networks({ 'tests/test.sh': 'npm ci' }, 'network_mode = "no-network"'), [
+  assert.deepEqual(networks({ 'steps/one/tests/test.sh': 'npm install x' }), [first, undefined, optional]);
+  assert.deepEqual(networks({ 'tests/test.sh': 'npm install x' }), [optional, undefined, first]);
+  const setUp = { ...open, neededFor: 'set-up, which never has a network: setup.sh:1: npm install x' };
+  assert.deepEqual(networks({ 'steps/two/workdir/setup.sh': 'npm install x' }), [optional, undefined, setUp]);
+  assert.deepEqual(networks({ 'tests/test.sh': 'npm install x' }, 'network_mode = "no-network"'), [
     undefined,
     undefined,
     undefined,
