@@ -44,6 +44,8 @@ class DelimitedParser implements ReplyParser {
   readonly #prose = createProse();
   #state: 'text' | 'reasoning' | 'call' | 'bare-call';
   #body: Piece[] = [];
+  /** The text of the last call that began in reasoning which is still open; null if none did. */
+  #callInReasoning: string | null = null;
 
   constructor(input: ParserInput, syntax: CallSyntax) {
     const { open, close, inner = [], around = [], bare } = syntax;
@@ -64,6 +66,9 @@ class DelimitedParser implements ReplyParser {
   end(): readonly ReplyEvent[] {
     const events = this.#reader.end().flatMap((piece) => this.#read(piece));
     if (this.#state === 'call') return [...events, ...this.#finishCall(false)];
+    if (this.#state === 'reasoning' && this.#callInReasoning !== null) {
+      return [...events, settle(broken('unclosed'), this.#callInReasoning, this.#tools).event];
+    }
     return this.#state === 'bare-call' ? [...events, ...this.#finishBareCall(false)] : events;
   }
 
@@ -103,8 +108,10 @@ class DelimitedParser implements ReplyParser {
   }
 
   #markInReasoning(marker: string): ReplyEvent[] {
-    if (marker !== closeThink && this.#syntax.endsReasoning?.includes(marker) !== true)
+    if (marker !== closeThink && this.#syntax.endsReasoning?.includes(marker) !== true) {
+      if (marker === this.#syntax.open) this.#callInReasoning = '';
       return this.#addReplyText(marker);
+    }
     this.#prose.reset();
     return this.#enter('text');
   }
@@ -112,6 +119,7 @@ class DelimitedParser implements ReplyParser {
   #enter(state: 'text' | 'reasoning' | 'call' | 'bare-call'): ReplyEvent[] {
     this.#state = state;
     this.#body = [];
+    this.#callInReasoning = null;
     if (state === 'reasoning' || state === 'call') this.#prose.reset();
     return [];
   }
@@ -122,6 +130,7 @@ class DelimitedParser implements ReplyParser {
   }
 
   #addReplyText(text: string): ReplyEvent[] {
+    if (this.#callInReasoning !== null) this.#callInReasoning += text;
     const shown = this.#prose.push(text);
     return shown === '' ? [] : [{ kind: this.#state === 'reasoning' ? 'reasoning' : 'text', text: shown }];
   }

@@ -35,13 +35,18 @@ function readFunction(body: string, closed: boolean, tools: OfferedTools): Readi
   return reading(name, typedArguments(values, parameters));
 }
 
-/** Reads the parameters by name. Null when there is other text between them. */
+/** A name of a parameter. One with other characters holds a piece of a value, since the model forgot its `>`. */
+const parameterName = /^[^<>=\s]+$/;
+
+/** Reads the parameters by name. Null where one has no name, or other text is between them. */
 function readParameters(text: string, known: ReadonlySet<string>): ReadonlyMap<string, string> | null {
   const values = new Map<string, string>();
   const opening = /\s*<parameter=([^>\n]+)>/y;
   for (let found = opening.exec(text); found !== null; found = opening.exec(text)) {
+    const name = found[1]?.trim() ?? '';
+    if (!known.has(name) && !parameterName.test(name)) return null;
     const { value, next } = readValue(text, opening.lastIndex, known);
-    values.set(found[1]?.trim() ?? '', value);
+    values.set(name, value);
     opening.lastIndex = next;
     if (text.slice(next).trim() === '') return values;
   }

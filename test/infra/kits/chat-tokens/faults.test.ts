@@ -83,12 +83,29 @@ describe('the XML function syntax', () => {
       ['<tool_call>{"name": "bash"}</tool_call>', ['malformed']],
       ['<tool_call><function=bash>ls</function></tool_call>', ['malformed']],
       ['<tool_call><function=></function></tool_call>', ['missing-name']],
+      // Three replies of vLLM's issues 57699, 55497 and 55495: the `>` of a parameter is missing.
+      ['<tool_call><function=count><parameter=ids: [1, 2]</parameter></function></tool_call>', ['malformed']],
+      ['<tool_call><function=bash><parameter=command= echo a > b</parameter></function></tool_call>', ['malformed']],
+      ['<tool_call><function=bash><parameter=command=</parameter></function></tool_call>', ['malformed']],
+      ['<tool_call><function=bash><parameter=></parameter></function></tool_call>', ['malformed']],
       ['<function=bash>\n<parameter=command>\nls', ['unclosed']],
       ['<function=other>\n<parameter=command>\nls', []],
       ['Write <function=f>x</function>.', []],
       ['Write <function=bash>', []],
     ]);
   });
+});
+
+it('reports a call in reasoning that never ends, as Qwen3.5 writes it, and no call that was a thought', async () => {
+  await using tiny = await family('qwen', 'function-xml');
+  const read = (said: string) => readReply(tiny.model, tiny.model.tokens.encode(said), { tools });
+  const call = '<tool_call><function=bash><parameter=command>ls</parameter></function></tool_call>';
+  const open = read(`<think>why ${call}`);
+  assert.deepEqual([open.reasoning, open.statuses, open.text], [`why ${call}`, ['unclosed'], '']);
+  const [event] = open.events.filter(({ kind }) => kind === 'faulty-call');
+  assert.equal(event?.kind === 'faulty-call' && event.call.raw, call);
+  const closed = read(`<think>maybe ${call}</think>No.`);
+  assert.deepEqual([closed.reasoning, closed.statuses, closed.text], [`maybe ${call}`, [], 'No.']);
 });
 
 it('the GLM parser reads typed values and calls without arguments, and reports missing pieces', async () => {
