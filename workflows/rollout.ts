@@ -187,6 +187,7 @@ function toResult({ input, progress, meter }: Basis, task: string, ending: Endin
     workflowId: workflowInfo().workflowId,
     task: resolved?.task.id ?? task,
     agent: input.agent,
+    ...(progress.agentVersion !== undefined && { agentVersion: progress.agentVersion }),
     ...(input.agentOptions !== undefined && { agentOptions: input.agentOptions }),
     ...(input.offlineTests && { offlineTests: input.offlineTests }),
     outcome: ending.outcome,

@@ -72,7 +72,12 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
             const provisioning = { owner: host, provider, spec, request, files, retried, requireOfImage, report };
             const waitingMs = waitingLeftMs(provider, times);
             const provisioned = await provisionAgent(provisioning, ending);
-            return waitingMs < times.waitingMs ? { ...provisioned, waitingMs } : provisioned;
+            const agentVersion = await versionOf(spec);
+            return {
+              ...provisioned,
+              ...(agentVersion !== undefined && { agentVersion }),
+              ...(waitingMs < times.waitingMs && { waitingMs }),
+            };
           };
           const late = new TemperFailure(
             'SandboxUnavailable',
@@ -82,6 +87,14 @@ export function createProvisioning(host: Host): Pick<HostActivities, 'provisionS
         }),
       ),
   };
+}
+
+/** Returns the version of an agent's package, without the digest of its lockfile, or else its own. */
+async function versionOf({ name, version, runtimes }: AgentSpec): Promise<string | undefined> {
+  // A name may have options behind it.
+  const [agent] = name.split('?');
+  const program = (await runtimes()).find((mount) => mount.program?.name === agent)?.program;
+  return program?.version.replace(/-[0-9a-f]{16}$/, '') ?? version;
 }
 
 /** Returns what an agent needs in its sandbox, and what its tests need if they run there. */

@@ -76,6 +76,8 @@ export interface ProvisionSandbox {
 
 export interface Provisioned {
   readonly sandbox: string;
+  /** The version of the agent; absent if it is unknown. */
+  readonly agentVersion?: string;
   readonly kind: SandboxKind;
   readonly baseCommit: string;
   /** The seconds that the stage ran, failed attempts included, without the wait for a place in the host's lane. */

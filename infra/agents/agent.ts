@@ -10,6 +10,8 @@ import type { SandboxMount } from '../sandbox/mount.ts';
 export interface AgentSpec<Shape extends z.ZodRawShape = z.ZodRawShape> {
   readonly name: string;
   readonly description: string;
+  /** The version of an agent that has no package of its own; absent if it is unknown. */
+  readonly version?: string;
   /** Whether the agent calls the model. If not, no trace is opened. */
   readonly usesModel: boolean;
   /** Whether the command gives the agent the host tools of its rollout. If false (default), rollouts with host tools are refused. */

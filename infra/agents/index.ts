@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
+import { packageVersion } from '../package-version.ts';
 import type { Agent, AgentSpec } from './agent.ts';
 import { createClaudeCode } from './claude-code.ts';
 import { homeFiles, withInstruction } from './cli.ts';
@@ -46,7 +47,7 @@ export function createAgents({ cacheDir, own = [] }: AgentsDependencies): Agents
     createPi({ runtime, packages }),
     createOracle(),
     createNop(),
-  ];
+  ].map((spec) => ({ version: packageVersion(), ...spec }));
   const kit = { z, runtime, withInstruction, homeFiles, runScript };
   const taken = siblings.map(({ name }) => name);
   const table = [...siblings, ...ownSpecs(own, kit, taken)];

@@ -70,7 +70,7 @@ export function toAtif(result: RolloutResult, trace: Trace): AtifTrajectory {
     schema_version: 'ATIF-v1.7',
     session_id: trace.session,
     trajectory_id: `branch-${leaf === undefined ? 0 : leaves.indexOf(leaf) + 1}`,
-    agent: { name: result.agent, version: 'unknown' },
+    agent: { name: result.agent, version: result.agentVersion ?? 'unknown' },
     steps: stepsOf(path, texts, copied),
     final_metrics: {
       total_prompt_tokens: sum(path.map(({ promptLength }) => promptLength)),

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { WorkflowFailedError } from '@temporalio/client';
 import type { AgentModule } from '../../infra/agents/own-agents.ts';
+import { packageVersion } from '../../infra/package-version.ts';
 import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
 
 /** A user's own agent, which writes one file. */
@@ -39,6 +40,7 @@ describe('rollout', () => {
     ]);
     assert.deepEqual([oracle.outcome, oracle.reward], ['scored', 1], JSON.stringify(oracle));
     assert.deepEqual([nop.outcome, nop.reward], ['scored', 0], JSON.stringify(nop));
+    assert.equal(nop.agentVersion, packageVersion());
     assert.ok(JSON.stringify(oracle).length < 8192);
     assert.deepEqual(await rollouts.sandboxes(), []);
   });

@@ -254,6 +254,8 @@ export interface RolloutResult {
   readonly workflowId: string;
   readonly task: string;
   readonly agent: string;
+  /** The version of the agent; absent if no sandbox was provisioned, or for an agent of the user's own. */
+  readonly agentVersion?: string;
   /** The options of the agent; absent without. */
   readonly agentOptions?: AgentOptions;
   readonly outcome: Outcome;

@@ -152,7 +152,7 @@ function letWork(
 
 /** Opens the trace and creates the sandbox at the same time, so that a rollout waits only for the slower of the two. */
 async function prepare(
-  { input, resolved, limits, epoch }: EpochContext,
+  { input, resolved, limits, epoch, progress }: EpochContext,
   host: EpochHost,
   { limitsCreations, ran }: Pick<Produced, 'limitsCreations'> & { readonly ran: (seconds: number) => void },
 ): Promise<Prepared> {
@@ -195,6 +195,7 @@ async function prepare(
       }
     }),
   );
+  progress.agentVersion = provisioned.agentVersion;
   return { ...provisioned, contextLength: opened?.contextLength ?? null };
 }
 

@@ -16,6 +16,8 @@ import { attributed, StageFailure } from './failure.ts';
 export interface Progress {
   epoch: number;
   host: string | null;
+  /** The version of the agent, once its sandbox is provisioned and if it is known. */
+  agentVersion?: string | undefined;
   /** The number of times that another host adopted the sandbox. */
   adoptions: number;
   readonly notes: string[];

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import type { Branch, Trace } from '../../../workflows/contracts/trace.ts';
 import type { TestGateway } from '../../helpers/gateway/gateway.ts';
@@ -24,6 +25,10 @@ const dispatch: Call = {
 };
 /** Prints enough to outgrow the window; the tokens of the test's model are bytes. */
 const longOutput: Call = { name: 'Bash', arguments: { command: 'seq 1 6000', description: 'Count' } };
+
+const pinned: { readonly dependencies: Readonly<Record<string, string>> } = JSON.parse(
+  readFileSync(new URL('../../../infra/agents/claude-code/package.json', import.meta.url), 'utf8'),
+);
 
 /** The kind of a request, recognised by how its conversation begins and ends. */
 type Asking = 'sub-agent' | 'compaction' | 'main';
@@ -104,6 +109,7 @@ describe('Claude Code, branch by branch', () => {
       Object.assign(said, { main: 0, 'sub-agent': 0, compaction: 0 });
       const { result, evidence } = await rollouts.roll({ task: 'generated:train/1/0', agent: scenario.agent });
       assert.deepEqual([result.outcome, result.reward, result.stop], ['scored', 1, 'submitted'], evidence);
+      assert.deepEqual([result.agentVersion], Object.values(pinned.dependencies));
       assert.ok(result.trace !== null, evidence);
       const trace = await rollouts.gateway.traceOf(result.trace);
       assert.deepEqual(kindsOf(trace), scenario.branches, JSON.stringify([trace.branches, trace.counts]));

@@ -115,6 +115,8 @@ describe('toAtif', () => {
     const atif: AtifTrajectory = toAtif(result, trace);
     trajectory.parse(atif);
     assert.deepEqual(atif.extra.reward, 1);
+    assert.deepEqual(atif.agent, { name: result.agent, version: 'unknown' });
+    assert.equal(toAtif({ ...result, agentVersion: '1.2.3' }, trace).agent.version, '1.2.3');
     const all = [atif, ...(atif.subagent_trajectories ?? [])].flatMap(({ steps }) => steps);
     const own = all.filter((one) => one.metrics !== undefined && one.is_copied_context === undefined);
     assert.deepEqual(own.map(({ metrics }) => metrics?.extra.turn).sort(), [0, 1, 2]);

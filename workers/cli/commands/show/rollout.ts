@@ -120,6 +120,9 @@ export function hostTable(hosts: readonly NetworkHost[]): string {
   return more === 0 ? listed : `${listed}\nand ${more} more, which --json lists`;
 }
 
+const agentOf = ({ agent, agentVersion }: RolloutResult): string =>
+  agentVersion === undefined ? agent : `${agent} ${agentVersion}`;
+
 /** Names what the agent did by host tools. */
 export function hostToolLines({ trace, answer }: Pick<RolloutResult, 'trace' | 'answer'>): readonly string[] {
   const calls = trace?.hostCalls ?? 0;
@@ -142,7 +145,7 @@ function rolloutText({
   const blocks = [
     [
       `${result.workflowId}`,
-      `${result.agent} at ${result.task}: ${outcome}${reward === null ? '' : `, reward ${reward}`}${stop === null ? '' : `, stop: ${stop}`}${epochs === 1 ? '' : `, ${epochs} epochs`}`,
+      `${agentOf(result)} at ${result.task}: ${outcome}${reward === null ? '' : `, reward ${reward}`}${stop === null ? '' : `, stop: ${stop}`}${epochs === 1 ? '' : `, ${epochs} epochs`}`,
       ...(result.notes ?? []),
       ...(result.network === undefined ? [] : [`network: ${networkText(result.network)}`]),
       ...(verdict?.network === undefined ? [] : [`network of the tests: ${networkText(verdict.network)}`]),
