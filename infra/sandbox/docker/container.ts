@@ -14,6 +14,7 @@ import { keeperDirectory } from '../shell/scripts.ts';
 import { packSkeleton } from '../shell/skeleton.ts';
 import { createOrFind } from './create-container.ts';
 import { callDaemon, daemonStatus, explainLoss, orIfMissing } from './daemon.ts';
+import { type DiskQuota, quotaOptions } from './disk-quota.ts';
 import type { LimitReport } from './dropped-limits.ts';
 import { type AskedGpus, findGpus, gpuFailure } from './gpus.ts';
 import { daemonMakesNetwork, hostsFile } from './hosts-file.ts';
@@ -52,6 +53,7 @@ export interface EnsuredContainer {
 interface ContainerMeans extends LimitReport {
   readonly images: ImageReader;
   readonly runtime: string;
+  readonly quota: () => Promise<DiskQuota>;
 }
 
 /** Gets or creates the container of this name, and starts it. */
@@ -60,10 +62,10 @@ export async function ensureContainer(
   spec: SandboxSpec,
   means: ContainerMeans,
 ): Promise<EnsuredContainer> {
-  const { images, runtime } = means;
+  const { images, runtime, quota } = means;
   const devices =
     spec.gpus === undefined ? [] : [await gpuRequest(docker, spec, { count: spec.gpus, types: spec.gpuTypes })];
-  const info = await createOrFind(docker, createOptions(spec, runtime, devices));
+  const info = await createOrFind(docker, createOptions(spec, { runtime, quota: await quota(), devices }));
   const container = docker.getContainer(info.Id);
   const labels = labelsOf(info.Config.Labels);
   if (labels === undefined) throw foreignContainer(spec);
@@ -121,7 +123,12 @@ async function gpuRequest(docker: Docker, { name }: SandboxSpec, asked: AskedGpu
   );
 }
 
-function createOptions(spec: SandboxSpec, runtime: string, devices: readonly Docker.DeviceRequest[]) {
+interface CreateMeans extends Pick<ContainerMeans, 'runtime'> {
+  readonly quota: DiskQuota;
+  readonly devices: readonly Docker.DeviceRequest[];
+}
+
+function createOptions(spec: SandboxSpec, { runtime, quota, devices }: CreateMeans) {
   const keeper = `uid=${keeperId},gid=${keeperId},mode=711,size=${keeperMb}m,noexec,nosuid,nodev`;
   return {
     name: requireName(spec.name),
@@ -151,6 +158,7 @@ function createOptions(spec: SandboxSpec, runtime: string, devices: readonly Doc
       MemorySwap: spec.memoryMb * megabyte,
       NanoCpus: Math.round(spec.cpus * 1e9),
       ...(spec.ulimits !== undefined && { Ulimits: ulimitsOf(spec.ulimits) }),
+      ...quotaOptions(quota, spec.diskMb),
       ShmSize: (spec.sharedMemoryMb ?? usualSharedMemoryMb) * megabyte,
       Tmpfs: { ...memoryDirectories(spec.tmpfs ?? []), [keeperDirectory]: keeper },
       LogConfig: { Type: 'none', Config: {} },

@@ -1,13 +1,10 @@
 import Docker from 'dockerode';
 import { z } from 'zod';
-import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import type { SandboxChanges } from '../changes.ts';
-import { SandboxFailure } from '../failure.ts';
 import { labelsOf, type StoredSpec, storedSpecOf } from '../labels.ts';
 import { createLimiter } from '../limiter.ts';
 import type {
   Sandbox,
-  SandboxDescription,
   SandboxLabels,
   SandboxNeeds,
   SandboxProvider,
@@ -21,8 +18,10 @@ import { listSandboxes, removeSandbox } from './beside.ts';
 import { changedPrograms } from './changed-programs.ts';
 import { ensureContainer, imageVariablesOf } from './container.ts';
 import { missingImage } from './create-container.ts';
-import { callDaemon, daemonStatus, orIfMissing } from './daemon.ts';
+import { callDaemon, orIfMissing } from './daemon.ts';
+import { describeDocker } from './describe.ts';
 import { createBytesBeside } from './disk-beside.ts';
+import { createDiskQuota } from './disk-quota.ts';
 import type { LimitReport } from './dropped-limits.ts';
 import { findGpus } from './gpus.ts';
 import { createImageReader } from './image-facts.ts';
@@ -68,6 +67,7 @@ export function createDockerProvider({
   const bytesBeside = createBytesBeside(docker);
   const creations = createLimiter(settings.creates);
 
+  const quota = createDiskQuota(docker);
   const open = ({ id, name, labels, spec, variables }: FoundContainer): Sandbox => {
     const ofServices = spec.services ? { bytesBeside } : {};
     const shell = createContainerShell(docker, { name, id, root: spec.root, variables, ...ofServices });
@@ -84,7 +84,7 @@ export function createDockerProvider({
     signal.throwIfAborted();
     const { id, adopt, placed, variables } = await creations.run(async () => {
       await ensureVolumes(docker, spec);
-      return ensureContainer(docker, spec, { images: reader, runtime: settings.runtime, onDroppedLimits });
+      return ensureContainer(docker, spec, { images: reader, runtime: settings.runtime, quota, onDroppedLimits });
     }, signal);
     const { beside } = spec;
     if (beside !== undefined) {
@@ -113,10 +113,7 @@ export function createDockerProvider({
     imageId: (image) => imageId(docker, image),
     evictImages: images.evict,
     ensure,
-    attach: async (name) => {
-      const container = await findContainer(docker, stack, name);
-      return container && open(container);
-    },
+    attach: (name) => findContainer(docker, stack, name).then((found) => found && open(found)),
     remove: async (name) => {
       const container = await findContainer(docker, stack, name);
       if (container) reports.forget(container.id);
@@ -126,7 +123,7 @@ export function createDockerProvider({
     // The daemon itself finishes a removal that it has accepted.
     clearLeftovers: async () => undefined,
     supports: createSupports(docker, settings),
-    describe: () => describe(docker, settings),
+    describe: () => describeDocker(docker, settings, quota),
     close: async () => undefined,
   };
 }
@@ -149,11 +146,14 @@ async function findContainer(docker: Docker, stack: string, name: string): Promi
   return { id: info.Id, name, labels, spec, variables: imageVariablesOf(info) };
 }
 
+/** The count is 0 if the daemon does not say it. */
+const cpuInfo = z.object({ NCPU: z.number().default(0) });
+
 /** Returns the number of the daemon's CPUs, 0 if it does not say it. It is asked once, since it counts its containers to answer. */
 function createCpuCount(docker: Docker): () => Promise<number> {
   let known: number | undefined;
   return async () => {
-    known ??= daemonInfo.parse(await callDaemon(() => docker.info())).NCPU;
+    known ??= cpuInfo.parse(await callDaemon(() => docker.info())).NCPU;
     return known;
   };
 }
@@ -199,58 +199,4 @@ async function refusal(
   const found = await callDaemon(() => docker.getImage(image).inspect()).catch(orIfMissing);
   if (found) return undefined;
   return { type: 'MissingImage', message: `task ${task}: ${missingImage(image).message}` };
-}
-
-async function describe(docker: Docker, { runtime }: DockerSettings): Promise<SandboxDescription> {
-  const common = {
-    kind: 'docker' as const,
-    protects: [
-      "the host's files, processes and network",
-      'other sandboxes',
-      'hidden tests, claims, results and logs: the keeper, the grader and the agent are three uids without capabilities',
-      'memory, CPU and processes: limited by cgroup',
-    ],
-    doesNotProtect: [
-      'against kernel bugs: the kernel is shared',
-      'claims, results and logs of a task whose agent is root (`user`): it can end its sandbox, which is scored, or change them',
-      'the disk immediately: the quota is checked every two seconds, while the size of a single file is limited at once',
-    ],
-  };
-  try {
-    const { Version } = await callDaemon(() => docker.version());
-    const refused = await refusedRuntime(docker, runtime);
-    if (refused !== null) return { ...common, ready: false, summary: refused };
-    return { ...common, ready: true, summary: `Docker ${Version}${runtime === '' ? '' : `, runtime ${runtime}`}` };
-  } catch (error) {
-    // A daemon that answers with an error, for example while it starts, is not ready either.
-    if (!(error instanceof SandboxFailure) && daemonStatus(error) === undefined) throw error;
-    return {
-      ...common,
-      ready: false,
-      mayComeUp: true,
-      summary: errorMessage(error),
-    };
-  }
-}
-
-const daemonInfo = z.object({
-  Runtimes: z.record(z.string(), z.unknown()).default({}),
-  /** 0 if the daemon does not say it. */
-  NCPU: z.number().default(0),
-});
-
-/** Runtimes whose containers have a kernel of their own, so that the host sees none of their processes. */
-const ownKernel = /runsc|gvisor|kata|firecracker/i;
-
-/**
- * Says why sandboxes can't run in the runtime; null if they can. The daemon itself finds the runtimes that are named as a shim of
- * containerd, and so does not list them.
- */
-async function refusedRuntime(docker: Docker, runtime: string): Promise<string | null> {
-  if (ownKernel.test(runtime))
-    return `sandboxes can't run in ${runtime} (TEMPER_RUNTIME), whose containers have a kernel of their own: temper ends an agent's processes from the host, which sees none of them; use a runtime that shares the host's kernel, such as crun`;
-  if (runtime === '' || runtime.startsWith('io.containerd.')) return null;
-  const known = Object.keys(daemonInfo.parse(await callDaemon(() => docker.info())).Runtimes);
-  if (known.includes(runtime)) return null;
-  return `the Docker daemon knows no runtime ${runtime} (TEMPER_RUNTIME), only ${known.join(', ')}; add it to the daemon's configuration`;
 }

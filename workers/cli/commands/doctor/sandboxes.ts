@@ -1,4 +1,6 @@
+import { stat } from 'node:fs/promises';
 import Docker from 'dockerode';
+import { findDiskQuota } from '../../../../infra/sandbox/docker/disk-quota.ts';
 import { sizeOfOwnImages } from '../../../../infra/sandbox/docker/images/evict.ts';
 import { createImageUses } from '../../../../infra/sandbox/docker/images/uses.ts';
 import { openProviders } from '../../../../infra/sandbox/providers.ts';
@@ -44,6 +46,7 @@ export const checkSandboxes: RunChecks = async function* (config) {
       if (kind === 'docker') {
         yield await taskImage();
         yield await ownImages(config);
+        yield await homeDisk(config);
       }
     } else {
       const found = described?.summary ?? reason ?? 'not configured; see the settings of such sandboxes';
@@ -66,6 +69,17 @@ async function taskImage(): Promise<Check> {
       'build it with infra/images/build.sh if you run generated tasks in Docker; local sandboxes do not need it',
     );
   }
+}
+
+/** Checks whether agents can fill the disk of the journals and of the store, where that is a directory. */
+async function homeDisk({ home }: Config): Promise<Check> {
+  const { enforced, root, driver } = await findDiskQuota(new Docker());
+  if (enforced) return ok('quotas', `the kernel limits what an agent writes, by quotas of ${driver}`);
+  const [ofHome, ofContainers] = await Promise.all([home, root].map((path) => stat(path).catch(() => null)));
+  if (ofHome?.dev !== ofContainers?.dev)
+    return ok('quotas', "this home is on another file system than Docker's containers");
+  const text = `an agent may fill the disk of this home between two looks: it holds Docker's containers (${root}), and ${driver} has no quotas`;
+  return ok('quotas', `${text}; on a host of a fleet, put TEMPER_HOME on a volume of its own`);
 }
 
 /** Measures the images that temper pulled or built on this host. The reaper removes the least recently used beyond the budget. */

@@ -1,0 +1,71 @@
+import type Docker from 'dockerode';
+import { z } from 'zod';
+import { errorMessage } from '../../../workflows/contracts/error-message.ts';
+import { SandboxFailure } from '../failure.ts';
+import type { SandboxDescription } from '../sandbox.ts';
+import { callDaemon, daemonStatus } from './daemon.ts';
+import type { DiskQuota } from './disk-quota.ts';
+import type { DockerSettings } from './settings.ts';
+
+/** Describes what containers of a daemon protect, and says why it is not ready if it is not. */
+export async function describeDocker(
+  docker: Docker,
+  { runtime }: DockerSettings,
+  quota: () => Promise<DiskQuota>,
+): Promise<SandboxDescription> {
+  const common = {
+    kind: 'docker' as const,
+    protects: [
+      "the host's files, processes and network",
+      'other sandboxes',
+      'hidden tests, claims, results and logs: the keeper, the grader and the agent are three uids without capabilities',
+      'memory, CPU and processes: limited by cgroup',
+    ],
+    doesNotProtect: [
+      'against kernel bugs: the kernel is shared',
+      'claims, results and logs of a task whose agent is root (`user`): it can end its sandbox, which is scored, or change them',
+    ],
+  };
+  try {
+    const { Version } = await callDaemon(() => docker.version());
+    const refused = await refusedRuntime(docker, runtime);
+    if (refused !== null) return { ...common, ready: false, summary: refused };
+    const { enforced, driver } = await quota();
+    const protects = enforced
+      ? [...common.protects, `the disk: the kernel limits it, by quotas of ${driver}`]
+      : common.protects;
+    const doesNotProtect = enforced ? common.doesNotProtect : [...common.doesNotProtect, diskGap(driver)];
+    const summary = `Docker ${Version}${runtime === '' ? '' : `, runtime ${runtime}`}`;
+    return { ...common, ready: true, summary, protects, doesNotProtect };
+  } catch (error) {
+    // A daemon that answers with an error, for example while it starts, is not ready either.
+    if (!(error instanceof SandboxFailure) && daemonStatus(error) === undefined) throw error;
+    return {
+      ...common,
+      ready: false,
+      mayComeUp: true,
+      summary: errorMessage(error),
+    };
+  }
+}
+
+const diskGap = (driver: string): string =>
+  `the disk immediately: its use is looked at every two seconds, since the kernel has no quota for containers of ${driver} (it has one for overlay2 on xfs, mounted with pquota), while the size of a single file is limited at once`;
+
+const daemonInfo = z.object({ Runtimes: z.record(z.string(), z.unknown()).default({}) });
+
+/** Runtimes whose containers have a kernel of their own, so that the host sees none of their processes. */
+const ownKernel = /runsc|gvisor|kata|firecracker/i;
+
+/**
+ * Says why sandboxes can't run in the runtime; null if they can. The daemon itself finds the runtimes that are named as a shim of
+ * containerd, and so does not list them.
+ */
+async function refusedRuntime(docker: Docker, runtime: string): Promise<string | null> {
+  if (ownKernel.test(runtime))
+    return `sandboxes can't run in ${runtime} (TEMPER_RUNTIME), whose containers have a kernel of their own: temper ends an agent's processes from the host, which sees none of them; use a runtime that shares the host's kernel, such as crun`;
+  if (runtime === '' || runtime.startsWith('io.containerd.')) return null;
+  const known = Object.keys(daemonInfo.parse(await callDaemon(() => docker.info())).Runtimes);
+  if (known.includes(runtime)) return null;
+  return `the Docker daemon knows no runtime ${runtime} (TEMPER_RUNTIME), only ${known.join(', ')}; add it to the daemon's configuration`;
+}
