@@ -57,14 +57,12 @@ export async function gather({ store, records }: BatchDependencies, input: Gathe
   const counts: TraceCounts[] = [];
   const summaries: NonNullable<RolloutReport['trace']>[] = [];
   let minVersion: number | null = null;
-  for (const index of input.groups) {
-    const report = (await records.read(input.runKey, `group-${index}`)) as GroupReport;
-    const scored = scoredOf(report, input.onFlag);
-    const groupRewards = scored.map(({ reward }) => reward);
-    rewards.push(...groupRewards);
-    const spread = spreadOf(groupRewards);
+  const reports = await readGroups(records, input);
+  const canLearn = input.training.klCoef > 0 || reports.some(({ spread }) => spread === 'mixed');
+  for (const { index, scored, spread } of reports) {
+    rewards.push(...scored.map(({ reward }) => reward));
     if (spread !== 'mixed') equalGroups[spread] += 1;
-    const fate = fateInStep(spread, input.training.zeroVariance);
+    const fate = canLearn ? fateInStep(spread, input.training.zeroVariance) : 'zero-variance';
     groups[fate].push(index);
     if (fate !== 'trained') continue;
     for (const { rollout, reward, trace } of scored) {
@@ -91,6 +89,15 @@ export async function gather({ store, records }: BatchDependencies, input: Gathe
     minVersion,
     metrics: traceMetrics(counts, summaries),
   };
+}
+
+/** Reads the scored rollouts of the groups of a step, and how their rewards differ. */
+async function readGroups(records: Records, { runKey, groups, onFlag }: GatherBatch) {
+  const reports = groups.map(async (index) => {
+    const scored = scoredOf((await records.read(runKey, `group-${index}`)) as GroupReport, onFlag);
+    return { index, scored, spread: spreadOf(scored.map(({ reward }) => reward)) };
+  });
+  return Promise.all(reports);
 }
 
 /** Returns the rewards of groups that no step takes; none of one that was never started, and so has no report. */

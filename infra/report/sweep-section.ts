@@ -1,5 +1,6 @@
 import { compareSweeps } from '../../workflows/algorithms/compare-sweeps.ts';
 import { flagsText } from '../../workflows/algorithms/flags.ts';
+import { holm } from '../../workflows/algorithms/holm.ts';
 import type { Estimate, SweepReport, TaskScore } from '../../workflows/contracts/sweep.ts';
 import { type Frame, px, xScale } from './charts/scale.ts';
 import { short } from './charts/step-bars.ts';
@@ -20,7 +21,7 @@ export function sweepSection(sweeps: readonly SweepReport[], prices: Prices | nu
   return html`<section id="evaluations"><h2>Evaluations</h2>
     <table><thead><tr><th>sweep</th><th class="n">version or model</th><th>pass@1 with 95 % interval</th><th></th><th>pass@k</th><th>counted</th><th class="n">tokens${prices === null ? null : ', money'}</th></tr></thead>
     <tbody>${sweeps.map((sweep) => row(sweep, prices))}</tbody></table>
-    ${first === last ? null : comparison(first, last)}
+    ${comparison(first, sweeps.slice(1))}
     <details><summary>${last.sweep}, task by task</summary>${tasks(last.taskScores)}</details></section>`;
 }
 
@@ -40,14 +41,19 @@ function row(report: SweepReport, prices: Prices | null): Markup {
     <td class="n">${short(cost.sampledTokens)}${money === null ? null : html`<br><small>${money}</small>`}</td></tr>`;
 }
 
-function comparison(before: SweepReport, after: SweepReport): Markup | null {
-  const compared = compareSweeps(before.taskScores, after.taskScores);
-  if (compared === null) return null;
+/** Compares the last sweep with the first. Each sweep between them was a look as well, for which its p-value is adjusted. */
+function comparison(before: SweepReport, later: readonly SweepReport[]): Markup | null {
+  const found = later.map((sweep) => compareSweeps(before.taskScores, sweep.taskScores));
+  const after = later.at(-1);
+  const compared = found.at(-1) ?? null;
+  if (compared === null || after === undefined) return null;
   const { tasks: common, passRate, flipped, flippedByChance } = compared;
   const { difference, low, high, pValue } = passRate;
+  const looks = found.flatMap((one) => one?.passRate.pValue ?? []);
+  const adjusted = holm(looks).at(-1) ?? 1;
   const better = flipped.filter((task) => task.after > task.before).length;
   return html`<p class="key">From <code>${before.sweep}</code> to <code>${after.sweep}</code>, over ${common} common tasks: ${signed(difference)}
-    (95 %: ${signed(low)} to ${signed(high)}), p ${pValue < 0.0001 ? '< 0.0001' : `= ${pValue.toFixed(4)}`} by a permutation test; ${better} tasks improved, ${flipped.length - better} worsened; ${flippedByChance.toFixed(1)} of either expected by chance.</p>`;
+    (95 %: ${signed(low)} to ${signed(high)}), p ${pText(pValue)} by a permutation test${looks.length === 1 ? null : html`, ${pText(adjusted)} adjusted for the ${looks.length} sweeps that can be compared with the first (Holm)`}; ${better} tasks improved, ${flipped.length - better} worsened; ${flippedByChance.toFixed(1)} of either expected by chance.</p>`;
 }
 
 function tasks(scores: readonly TaskScore[]): Markup {
@@ -59,6 +65,8 @@ function tasks(scores: readonly TaskScore[]): Markup {
           html`<tr><td><code>${task}</code></td><td class="n">${passed} of ${counted}</td><td class="n">${meanReward?.toFixed(2) ?? '–'}</td><td class="n">${leftOut}</td><td class="n">${short(sampledTokens)}</td><td class="n">${seconds.toFixed(1)}</td></tr>`,
       )}</tbody></table>${scores.length > maxRows ? html`<p class="key">… and ${scores.length - maxRows} more.</p>` : null}`;
 }
+
+const pText = (value: number): string => (value < 0.0001 ? '< 0.0001' : `= ${value.toFixed(4)}`);
 
 const signed = (value: number): string => `${value < 0 ? '−' : '+'}${Math.abs(value).toFixed(3)}`;
 

@@ -116,6 +116,15 @@ it('averages the rewards of dropped groups with those of the step, and counts gr
     assert.deepEqual([meanReward?.toFixed(6), scoredReward?.toFixed(6)], [(3.6 / 8).toFixed(6), (3.6 / 9).toFixed(6)]);
     const alone = await gather({ store, records }, { ...input, dropped: [] });
     assert.deepEqual([alone.scoredReward, alone.batch], [alone.meanReward, batch]);
+    // Without a KL penalty, groups that are kept have a gradient only beside others.
+    const keeping = async (kept: readonly number[], klCoef: number) => {
+      const settings = training.parse({ zeroVariance: 'keep', klCoef });
+      const found = await gather({ store, records }, { ...input, groups: kept, dropped: [], training: settings });
+      return [found.batch !== null, found.trainedGroups, found.zeroVarianceGroups];
+    };
+    assert.deepEqual(await keeping([2, 3], 0), [false, [], [2, 3]]);
+    assert.deepEqual(await keeping([2, 3], 0.1), [true, [2, 3], []]);
+    assert.deepEqual(await keeping([1, 2], 0), [true, [1, 2], []]);
   } finally {
     await rm(directory, { recursive: true });
   }

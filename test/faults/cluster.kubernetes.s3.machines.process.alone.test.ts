@@ -42,7 +42,7 @@ const request: RunRequest = {
   maxStaleness: 1,
   onStale: 'keep',
   budget: noStep,
-  training: { zeroVariance: 'keep' },
+  training: { zeroVariance: 'keep', klCoef: 0.02 },
   settings: {
     agent: 'mini',
     sandbox: 'kubernetes',

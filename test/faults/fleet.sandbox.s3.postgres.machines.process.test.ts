@@ -42,7 +42,7 @@ const request: RunRequest = {
   rolloutsPerGroup: 3,
   maxStaleness: 1,
   onStale: 'keep',
-  training: { zeroVariance: 'keep' },
+  training: { zeroVariance: 'keep', klCoef: 0.02 },
   budget: noStep,
   settings: { agent: 'mini', sandbox: 'local', maxTurns: 6, agentTimeoutSec: 600, sampling: { maxTokensPerTurn: 48 } },
 };

@@ -28,7 +28,7 @@ const request: RunRequest = {
   groupsPerStep: 2,
   rolloutsPerGroup: 2,
   maxStaleness: 1,
-  training: { zeroVariance: 'keep' },
+  training: { zeroVariance: 'keep', klCoef: 0.02 },
   budget: noStep,
   settings: { agent: 'mini', sandbox: 'local', maxTurns: 6, agentTimeoutSec: 600, sampling: { maxTokensPerTurn: 48 } },
 };

@@ -5,12 +5,16 @@ import { createHelperSpawner } from '../../infra/process/spawner/through-helper.
 import { SandboxFailure } from '../../infra/sandbox/failure.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
 import type { Sandbox, SandboxProvider } from '../../infra/sandbox/sandbox.ts';
+import { controlQueue } from '../../workflows/contracts/queues.ts';
+import type { SweepReport, SweepRequest, SweepResult } from '../../workflows/contracts/sweep.ts';
 import { type Rollouts, startRollouts } from '../helpers/rollouts/rollouts.ts';
 import { writeHarborTask } from '../helpers/tasks/harbor-task.ts';
 
 let rollouts: Rollouts;
 /** The number of interruptions of an end of an agent that are still to come. */
 let interruptions = 0;
+/** The memory of sandboxes that are lost whenever they are made. */
+const lostMb = 513;
 /** Interrupts the next wait for an agent a while after it began, and then runs. */
 let afterWait: (() => void) | null = null;
 
@@ -18,6 +22,10 @@ let afterWait: (() => void) | null = null;
 function interrupting(real: SandboxProvider): SandboxProvider {
   return {
     ...real,
+    ensure: async (spec, signal) => {
+      if (spec.memoryMb !== lostMb) return real.ensure(spec, signal);
+      throw new SandboxFailure('SandboxLost', `sandbox ${spec.name} was removed from outside`);
+    },
     attach: async (name) => {
       const sandbox = await real.attach(name);
       if (sandbox === undefined) return undefined;
@@ -56,6 +64,29 @@ before(async () => {
   }));
 });
 after(() => rollouts?.close());
+
+it('counts as a failure of a sweep what its input does not score, and leaves out what was lost', async () => {
+  const root = join(rollouts.home, 'tasks', 'set');
+  await writeHarborTask(root, 'fast', { solve: 'echo right >/workspace/answer.txt' });
+  await writeHarborTask(root, 'slow', { solve: 'echo right >/workspace/answer.txt; sleep 600' });
+  const toml = `[environment]\ndocker_image = "temper-tasks:bookworm"\nmemory_mb = ${lostMb}\n`;
+  await writeHarborTask(root, 'lost', { solve: 'echo right >/workspace/answer.txt', toml });
+  const settings: SweepRequest['settings'] = { agent: 'oracle', sandbox: 'local', agentTimeoutSec: 10 };
+  const args: [SweepRequest] = [
+    { tasks: `harbor:${root}`, infraRetries: 1, settings: { ...settings, unscored: ['deadline'] } },
+  ];
+  const start = { taskQueue: controlQueue, workflowId: 'unscored', args };
+  const result: SweepResult = await rollouts.client.workflow.execute('evaluationSweep', start);
+  const told = JSON.stringify(result);
+  assert.deepEqual([result.tasks, result.counted, result.unscored, result.leftOut.infra], [3, 2, 1, 1], told);
+  assert.deepEqual([result.passAt1?.mean, result.passAt1?.tasks, result.leftOut.cancelled], [0.5, 2, 0], told);
+  const { taskScores } = (await rollouts.store.getJson(result.report.digest)) as SweepReport;
+  assert.deepEqual(taskScores.map(({ task, passed, counted, leftOut }) => [task, passed, counted, leftOut]).sort(), [
+    ['fast', 1, 1, 0],
+    ['lost', 0, 0, 1],
+    ['slow', 0, 1, 0],
+  ]);
+});
 
 it('remembers that the time of an agent was over when the attempt that ended it is interrupted', async () => {
   const files = { solve: 'echo right >/workspace/answer.txt; sleep 600' };

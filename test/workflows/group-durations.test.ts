@@ -147,6 +147,18 @@ describe('the last groups of a run', () => {
     assert.deepEqual(counted.at(-1), { fate: 'cancelled', seconds: 1, meanReward: 0.5, rewards: 8, quarter: 1 });
   });
 
+  it('are not trained by a step that makes no update, also if the run keeps equal rewards', () => {
+    const keeping = inputOfRun({ groupsPerStep: 1, rolloutsPerGroup: 8, training: { zeroVariance: 'keep' } });
+    const tally = createRunTally(keeping, null, 0);
+    end(tally, 1, { spread: 'all-0', meanReward: 0 });
+    tally.takeForStep();
+    tally.finishStep(stepResult(1, { 'zero-variance': 1 }));
+    assert.deepEqual(
+      tally.recentGroups.settled.map(({ fate }) => fate),
+      ['zero-variance'],
+    );
+  });
+
   it('are 96 at most and are carried on in less than 8 KB', () => {
     const tally = createRunTally(input, { ...createRunTally(input, null, 0).state(), groupsStarted: 100_000 }, 0);
     for (let group = 0; group < 200; group += 1) {

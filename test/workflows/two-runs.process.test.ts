@@ -29,7 +29,7 @@ const training = (seed: number): RunRequest => ({
   steps: 2,
   groupsPerStep: 1,
   rolloutsPerGroup: 2,
-  training: { zeroVariance: 'keep' },
+  training: { zeroVariance: 'keep', klCoef: 0.02 },
   warmUp: { steps: 3, examplesPerStep: 4, learningRate: seed * 1e-3 },
   settings,
 });

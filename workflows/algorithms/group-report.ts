@@ -75,7 +75,7 @@ export function spreadOf(rewards: readonly number[]): Spread {
 
 /**
  * The fate of a group in the step that takes it. If its rewards are all equal their advantages are 0, so the group is dropped;
- * `keep` trains on it for its KL penalty.
+ * `keep` trains on it for its KL penalty. A step whose gradient would be 0 has no batch, and drops it as well.
  */
 export function fateInStep(
   spread: Spread,

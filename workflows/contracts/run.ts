@@ -54,7 +54,10 @@ const trainingFields = z.strictObject({
   gradClipNorm: number(0, 1e9).default(1).describe('The norm to which the gradient is clipped.'),
   zeroVariance: oneOf(['drop', 'keep'])
     .default('drop')
-    .describe('What happens to a group whose rewards are all equal: `drop` it, or `keep` it for its KL penalty.'),
+    .describe(
+      'What happens to a group whose rewards are all equal: `drop` it, or `keep` it for its KL penalty. ' +
+        'A step makes no update if all its groups are such groups and `klCoef` is 0.',
+    ),
   checkpointEvery: integer(1, 1000, 'steps')
     .default(1)
     .describe(

@@ -182,7 +182,8 @@ class Tally implements RunTally {
   finishStep(result: StepResult): void {
     const { pinned } = result;
     const groups = pinned?.map(([index]) => index) ?? this.#plan?.groups ?? [];
-    this.recentGroups.settle(groups, result.skippedBecause === null ? null : 'skipped');
+    const untrained = result.groups.trained === 0 ? 'zero-variance' : null;
+    this.recentGroups.settle(groups, result.skippedBecause === null ? untrained : 'skipped');
     for (const fate of fates) this.groups[fate] += result.groups[fate];
     if (pinned !== undefined && this.#plan !== null) this.#early.adopt(pinned, this.#plan, this);
     this.#plan = null;

@@ -90,6 +90,11 @@ it('shows and compares the evaluations of a run with their intervals and omissio
   assert.match(page, /2 tasks improved, 0 worsened; 1\.3 of either expected by chance/);
   assert.ok(!/NaN|Infinity|undefined/.test(page));
   const sample = sampleReport();
+  assert.ok(!/Holm/.test(page));
+  // A sweep between the first and the last was another look.
+  const [first = assert.fail(), last = assert.fail()] = sample.sweeps;
+  const looks = renderReport({ ...sample, sweeps: [first, { ...first, sweep: 'between', startedAt: 1 }, last] });
+  assert.match(looks, /p = 0\.\d+ by a permutation test, = [01]\.\d+ adjusted for the 2 sweeps .* the first \(Holm\);/);
   const sweeps = sample.sweeps.map((sweep) => ({ ...sweep, result: { ...sweep.result, endedEarly: 'cancelled' } }));
   const cutShort = renderReport({ ...sample, sweeps });
   assert.match(cutShort, /4 tasks<\/small><br><small>ended early: cancelled; only the attempts that had ended count/);

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { waitInTime } from '../../activities/host/agent-time.ts';
+import { createSlotTable } from '../../infra/engine/replicas/slots.ts';
+import { createReplicas } from '../../infra/engine/replicas.ts';
+import type { ProcessStatus, Sandbox } from '../../infra/sandbox/sandbox.ts';
+import { startTestGateway, type TestGateway } from '../helpers/gateway/gateway.ts';
+import { modelDir, startTestPolicy } from '../infra/kits/embedded-policy/server/policy-server.ts';
+
+const agents = 48;
+const turns = 2;
+const slots = 2;
+const sampling = { temperature: 1, topP: 1, topK: -1, maxTokensPerTurn: 300 } as const;
+const never = new AbortController().signal;
+
+/** The end of an agent: whether its time was over, its time by the wall, and the part of that in which it waited. */
+interface Fared {
+  readonly state: ProcessStatus['state'];
+  readonly elapsedMs: number;
+  readonly waitedMs: number;
+}
+
+/** Lets an agent make its model calls within its time, as the host counts it. */
+async function work(gateway: TestGateway, session: string, timeoutMs: number): Promise<Fared> {
+  const secret = await gateway.open(session, { sampling });
+  const beganMs = performance.now();
+  const calls = (async () => {
+    for (let turn = 0; turn < turns; turn += 1) {
+      const reply = await gateway.chat(secret, { messages: [{ role: 'user', content: `${session}: part ${turn}` }] });
+      assert.equal(reply.status, 200, reply.text);
+    }
+  })();
+  const elapsedMs = (): number => performance.now() - beganMs;
+  const waitedMs = async (): Promise<number> => (await gateway.control.status(session))?.waitedMs ?? 0;
+  const sandbox = {
+    wait: (_key: string, options: { readonly timeoutMs: number }): Promise<ProcessStatus> =>
+      Promise.race([
+        calls.then(() => ({ state: 'exited', exitCode: 0 }) as const),
+        sleep(options.timeoutMs, { state: 'running' } as const, { ref: false }),
+      ]),
+  } satisfies Partial<Sandbox> as unknown as Sandbox;
+  const timed = { sandbox, key: 'agent', diskBeforeMb: 0, timeoutMs, waitingMs: 600_000, elapsedMs, waitedMs };
+  const { status } = await waitInTime(timed, never);
+  const fared = { state: status.state, elapsedMs: elapsedMs(), waitedMs: await waitedMs() };
+  await calls;
+  const { waitedSeconds } = await gateway.control.seal(session);
+  assert.ok(waitedSeconds * 1000 >= fared.waitedMs - 1, 'expected the result to hold the wait');
+  return fared;
+}
+
+it('no agent runs out of time because many others and weight syncs keep it from the few slots of an engine', async () => {
+  const policy = await startTestPolicy();
+  const trainer = policy.trainer();
+  const replicas = createReplicas([policy.engine()], { slots: createSlotTable({ requestsAtOnce: slots }) });
+  let published = 0;
+  try {
+    let sequence = 0;
+    const modelId = await trainer.createModel({ loraRank: 1, seed: 0 });
+    const publish = async (): Promise<void> => {
+      published += 1;
+      sequence += 1;
+      const name = `v${published}`;
+      const path = await trainer.saveForSampler(modelId, name, sequence);
+      await replicas.publish({ version: published, name, path, method: 'reload' });
+    };
+    await publish();
+    await using gateway = await startTestGateway(replicas, { modelDir });
+    const alone = await work(gateway, 'alone.1', 600_000);
+    // As many share the engine as it has slots for, and a publication pauses it.
+    const timeoutMs = 6 * alone.elapsedMs;
+    const working = Promise.all(Array.from({ length: agents }, (_, at) => work(gateway, `agent-${at}.1`, timeoutMs)));
+    let ended = false;
+    const over = working.finally(() => {
+      ended = true;
+    });
+    while (!ended) {
+      await publish();
+      await Promise.race([over, sleep(alone.elapsedMs)]);
+    }
+    const fared = await over;
+    const told = JSON.stringify({ alone, timeoutMs, published, fared });
+    assert.ok(
+      fared.every(({ state }) => state === 'exited'),
+      told,
+    );
+    const slow = fared.filter(({ elapsedMs }) => elapsedMs > timeoutMs);
+    assert.ok(slow.length >= agents / 4, `expected agents that took longer than their time: ${told}`);
+    assert.ok(
+      slow.every(({ elapsedMs, waitedMs }) => elapsedMs - waitedMs <= timeoutMs),
+      told,
+    );
+    assert.ok(published >= 4, told);
+  } finally {
+    await replicas.close();
+    trainer.close();
+    await policy.close();
+  }
+});
