@@ -6,6 +6,7 @@ import {
   type RegradeRecord,
   type RolloutRecord,
   recordFormat,
+  regradeRecord,
   rolloutRecord,
 } from '../../workflows/contracts/rollout-record.ts';
 import { sha256 } from './files.ts';
@@ -32,6 +33,8 @@ export interface RolloutRecords {
   list(owner?: string): AsyncIterable<ListedObject>;
   /** Writes the record of a regrade beside that of its rollout, unless it has one. */
   writeRegrade(of: RolloutName, record: RegradeRecord): Promise<void>;
+  /** Reads what regrades found, the oldest first. */
+  regrades(of: RolloutName): Promise<readonly RegradeRecord[]>;
 }
 
 /** Whether a record could be reached and can't be read: it is cut off, or of another version of temper. */
@@ -103,8 +106,17 @@ export function createRolloutRecords(objects: Objects): RolloutRecords {
     },
     async writeRegrade({ workflowId, rollout }, record) {
       const key = requiredKey(workflowId, rollout);
-      const beside = `${key.slice(0, -suffix.length)}${regradeMark}${shortKey(record.regradeKey)}${suffix}`;
+      const beside = `${besideOf(key)}${shortKey(record.regradeKey)}${suffix}`;
       await objects.replace(beside, encode(record), null);
+    },
+    async regrades({ workflowId, rollout }) {
+      const key = requiredKey(workflowId, rollout);
+      const found: RegradeRecord[] = [];
+      for await (const { key: beside } of objects.list(key.slice(0, key.lastIndexOf('/')))) {
+        const one = beside.startsWith(besideOf(key)) ? await objects.get(beside) : null;
+        if (one !== null) found.push(parseRegrade(`${objects.location}/${beside}`, one.bytes));
+      }
+      return found.toSorted((a, b) => a.recordedAt - b.recordedAt);
     },
   };
 }
@@ -131,6 +143,9 @@ function requiredKey(workflowId: string, rollout: string | undefined): string {
   return key;
 }
 
+/** Begins the keys of the records of regrades beside a rollout's own. */
+const besideOf = (key: string): string => `${key.slice(0, -suffix.length)}${regradeMark}`;
+
 const hundreds = (what: string, number: number): string => `${what}-${Math.floor(number / perFolder)}`;
 
 const ownerFolder = (owner: string): string => folderOfId(rolloutFolder, owner);
@@ -144,12 +159,17 @@ export function folderOfId(below: string, id: string): string {
 
 const encode = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));
 
-function parse(place: string, bytes: Uint8Array): RolloutRecord {
+const parse = (place: string, bytes: Uint8Array): RolloutRecord =>
+  parseAs(rolloutRecord, place, bytes) as unknown as RolloutRecord;
+const parseRegrade = (place: string, bytes: Uint8Array): RegradeRecord =>
+  parseAs(regradeRecord, place, bytes) as unknown as RegradeRecord;
+
+function parseAs(schema: typeof rolloutRecord | typeof regradeRecord, place: string, bytes: Uint8Array): unknown {
   const refused = (why: string): TemperFailure =>
     new TemperFailure('BlobMissing', `${place}: expected a rollout's record of format ${recordFormat}, ${why}`);
   try {
-    const parsed = rolloutRecord.safeParse(JSON.parse(new TextDecoder().decode(bytes)));
-    if (parsed.success) return parsed.data as unknown as RolloutRecord;
+    const parsed = schema.safeParse(JSON.parse(new TextDecoder().decode(bytes)));
+    if (parsed.success) return parsed.data;
     throw refused(`got another value: ${errorMessage(parsed.error)}; read it with the version of temper that wrote it`);
   } catch (error) {
     if (error instanceof TemperFailure) throw error;

@@ -48,6 +48,15 @@ export interface EvaluationSettings
   readonly address?: string;
 }
 
+/** The shape of the record of a regrade. */
+export const regradeRecord = z.looseObject({
+  format: z.literal(recordFormat),
+  regrade: z.string(),
+  regradeKey: z.string(),
+  row: z.looseObject({ state: z.string(), before: z.number().nullable(), after: z.number().nullable() }),
+  recordedAt: z.number(),
+});
+
 /** The record of grading a rollout again, beside the rollout's own. */
 export interface RegradeRecord {
   readonly format: typeof recordFormat;

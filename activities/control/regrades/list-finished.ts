@@ -13,7 +13,10 @@ export interface FinishedSources {
   readonly rollouts: Pick<RolloutRecords, 'find' | 'list'>;
 }
 
-/** Lists the rollouts that an input names and that have ended, the newest first. Their records alone say so. */
+/**
+ * Lists the rollouts that an input names and that have ended, as their records alone say. Those of a run come in the order of the
+ * store, one page of its list at a time: there may be a million.
+ */
 export async function* listFinished(
   sources: FinishedSources,
   { run, rollouts }: Pick<RegradeInput, 'run' | 'rollouts'>,
@@ -22,10 +25,12 @@ export async function* listFinished(
     yield* await Promise.all(rollouts.map((id) => finishedNamed(sources, id)));
     return;
   }
-  const found: { readonly record: string; readonly changedAtMs: number }[] = [];
-  for await (const { key: record, changedAtMs } of sources.rollouts.list(run)) found.push({ record, changedAtMs });
-  if (found.length === 0) throw noneOf(run);
-  for (const { record } of found.toSorted((a, b) => b.changedAtMs - a.changedAtMs)) yield { record };
+  let isEmpty = true;
+  for await (const { key: record } of sources.rollouts.list(run)) {
+    isEmpty = false;
+    yield { record };
+  }
+  if (isEmpty) throw noneOf(run);
 }
 
 /** Throws `InvalidInput` if a regrade has no rollouts to grade, or if one of those that it names has no result. */

@@ -86,10 +86,15 @@ describe('the records of rollouts', async () => {
     const id = rolloutId(group, 7);
     await rollouts.write(recordOf(id));
     const before = await keysOf('my run');
-    const row = { rollout: id, state: 'same' } as RegradeRow;
+    const row = { rollout: id, state: 'same', before: 1, after: 1 } as RegradeRow;
     const regrade = { format: 1, regrade: 'regrade', regradeKey: key, row, recordedAt: 1 } as const;
-    await rollouts.writeRegrade({ workflowId: id, rollout: 'a-key' }, regrade);
+    const name = { workflowId: id, rollout: 'a-key' };
+    const later = { ...regrade, regrade: 'later', regradeKey: 'another', recordedAt: 2 };
+    for (const one of [later, regrade, { ...regrade, recordedAt: 3 }]) await rollouts.writeRegrade(name, one);
+    await rollouts.writeRegrade({ ...name, workflowId: rolloutId(group, 70) }, regrade);
     assert.deepEqual(await keysOf('my run'), before);
+    assert.deepEqual(await rollouts.regrades(name), [regrade, later]);
+    assert.deepEqual(await rollouts.regrades({ ...name, workflowId: rolloutId(group, 71) }), []);
   });
 
   it('of another format are refused by name', async () => {

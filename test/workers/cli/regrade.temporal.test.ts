@@ -42,6 +42,10 @@ describe('temper regrade', () => {
     assert.match(stdout, /^mean reward {2}0\.000 → 0\.333$/m);
     assert.match(stdout, /^sweep\/\S+rollout-\d-0 +set#\d +0\.00 +1\.00 +graded → graded$/m);
     assert.equal((await temper.run('show', 'again')).stdout, stdout);
+    const [changed = ''] = /^sweep\/\S+(?= +set#\d +0\.00 +1\.00)/m.exec(stdout) ?? [];
+    assert.match((await temper.run('show', changed)).stdout, /^graded again by again: changed, reward 0 → 1$/m);
+    const { regrades } = JSON.parse((await temper.run('show', changed, '--json')).stdout);
+    assert.deepEqual([regrades.length, regrades[0].row.after], [1, 1]);
   });
 
   it('prints every row as JSON if asked', async () => {

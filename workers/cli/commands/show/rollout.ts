@@ -12,6 +12,7 @@ import { readAgentProgress } from '../../../../workflows/contracts/agent-progres
 import { type RolloutStatus, rolloutStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import type { NetworkUse } from '../../../../workflows/contracts/network.ts';
 import { type RolloutResult, stages } from '../../../../workflows/contracts/rollout.ts';
+import type { RegradeRecord } from '../../../../workflows/contracts/rollout-record.ts';
 import type { Exposure, Verdict } from '../../../../workflows/contracts/verdict.ts';
 import type { KnownWorkflow } from '../../follow/find-known.ts';
 import { type FoundWorkflow, isOpen } from '../../follow/find-workflow.ts';
@@ -54,8 +55,16 @@ export async function showRollout(stack: ReadableStack, known: KnownWorkflow, js
 
 async function showResult(stack: ReadableStack, result: RolloutResult, json: boolean): Promise<void> {
   const details = await readRollout(stack.store, result);
-  if (json) printJson(details);
-  else print(rolloutText(details));
+  const regrades = await stack.shared.rollouts.regrades(result);
+  if (json) return printJson({ ...details, ...(regrades.length > 0 && { regrades }) });
+  print(rolloutText(details));
+  if (regrades.length > 0) print(showHidden(`\n${regrades.map(regradedText).join('\n')}`));
+}
+
+/** Says what a regrade found. */
+function regradedText({ regrade, row: { state, before, after, failure } }: RegradeRecord): string {
+  const rewards = state === 'same' || state === 'changed' ? `, reward ${before ?? 'none'} → ${after ?? 'none'}` : '';
+  return `graded again by ${regrade}: ${state}${rewards}${failure === null ? '' : `, ${failure.type}: ${failure.message}`}`;
 }
 
 /** Reads the result of a rollout in its record; null if it has none. */
