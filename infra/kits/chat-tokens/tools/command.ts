@@ -6,7 +6,8 @@ import { createPlainParser } from './plain.ts';
 import { createProse } from './prose.ts';
 
 /**
- * Parses the replies of a model without a tool-call syntax, which writes its command as a fenced shell block. The block is a
+ * Parses the replies of a model without a tool-call syntax, which writes its command as a fenced block of a shell: `bash`, `sh`,
+ * `shell`, `zsh`, or `mswea_bash_command`, which mini-SWE-agent asks for and models trained on its work keep to. The block is a
  * call if the request offers exactly one tool that needs a command and nothing else. It stays in the text as well, since such
  * a template would not print the call when the conversation is rendered again.
  */
@@ -73,7 +74,7 @@ function createBlockParser(input: ParserInput, { name, argument }: Shell): Reply
 
 const sourceOf = (piece: Piece): string => ('text' in piece ? piece.text : piece.marker);
 
-const opening = /^```(?:bash|sh|shell|zsh)[ \t\r]*$/;
+const opening = /^```(?:bash|sh|shell|zsh|mswea_bash_command)[ \t\r]*$/;
 const closing = /^```[ \t\r]*$/;
 
 interface Shell {

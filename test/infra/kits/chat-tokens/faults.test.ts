@@ -273,6 +273,11 @@ describe('a model without a tool-call syntax', () => {
     const got = readReply(tiny.model, tiny.model.tokens.encode(said), { tools });
     assert.deepEqual(got.calls, [{ name: 'bash', arguments: '{"command":"ls -la\\ncat a"}' }]);
     assert.equal(got.text, said.trim());
+    for (const shell of ['sh', 'shell', 'zsh', 'mswea_bash_command']) {
+      const blocks = `\`\`\`${shell}\nls\n\`\`\`\n`.repeat(2);
+      const { calls } = readReply(tiny.model, tiny.model.tokens.encode(blocks), { tools });
+      assert.deepEqual(calls, Array(2).fill({ name: 'bash', arguments: '{"command":"ls"}' }), shell);
+    }
     const unclosed = readReply(tiny.model, tiny.model.tokens.encode('```sh\nls'), { tools });
     assert.deepEqual([unclosed.statuses, unclosed.text], [['unclosed'], '```sh\nls']);
   });
