@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { CommanderError } from 'commander';
+import { calledAs } from '../infra/process/called-as.ts';
 import { readConfig } from '../infra/settings/config.ts';
 import { buildProgram } from './cli/program.ts';
 import { describeError, exitCodeOf, exitCodes, interruptOr } from './cli/text/errors.ts';
@@ -38,13 +39,22 @@ function reportCommanderError(error: CommanderError, args: readonly string[]): n
   if (error.exitCode === 0 || error.code === 'commander.help') return error.exitCode === 0 ? 0 : exitCodes.usage;
   const [name = '-'] = args;
   const isKnown = !name.startsWith('-') && !error.message.startsWith(`error: unknown command '${name}'`);
-  const command = isKnown ? `temper ${name}` : 'temper';
-  const message = error.message
+  const command = isKnown ? `${calledAs()} ${name}` : calledAs();
+  const message = (nearRequired(error.message, args) ?? error.message)
     .replace(/^error: /, '')
     .replace(/\n\(Did you mean (.+)\?\)$/, ', did you mean $1?')
     .replace(/\.$/, '');
   note(`temper: ${message}; see ${command} --help`);
   return exitCodes.usage;
+}
+
+/** Describes an option that is nearly the required one. Commander looks for missing options first, and calls that one missing. */
+function nearRequired(message: string, args: readonly string[]): string | undefined {
+  const required = /^error: required option '(--[a-z-]+)/.exec(message)?.[1];
+  if (required === undefined) return undefined;
+  const options = args.filter((word) => word.startsWith('--')).map((word) => word.split('=')[0] ?? '');
+  const near = options.find((one) => one.length > 2 && (required.startsWith(one) || one.startsWith(required)));
+  return near === undefined ? undefined : `unknown option '${near}', did you mean ${required}?`;
 }
 
 function showsStackTraces(): boolean {

@@ -68,7 +68,7 @@ export function createAgents({ cacheDir, own = [] }: AgentsDependencies): Agents
       if (agent === undefined) {
         throw new TemperFailure(
           'UnknownAgent',
-          `expected one of ${names.join(', ')}, got ${JSON.stringify(asked)}${name.includes('/') ? '; name a module of your own in TEMPER_AGENTS of every process of the stack' : ''}`,
+          `expected one of ${names.join(', ')}, got ${JSON.stringify(asked)}; name a module of your own in TEMPER_AGENTS of every process of the stack`,
         );
       }
       const inName = optionsOfQuery(rest.join('?'));

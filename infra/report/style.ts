@@ -50,5 +50,6 @@ pre { margin:6px 0 0; font:12.5px/1.5 var(--mono); white-space:pre-wrap; overflo
 details { margin-top:8px } summary { cursor:pointer; color:var(--soft); font-size:13px } details pre { max-height:420px; overflow:auto; padding:10px 14px; background:var(--paper); border-radius:8px }
 svg.interval { width:180px; height:16px } .interval .point { fill:var(--data) }
 footer { margin-top:28px; color:var(--faint); font-size:12.5px }
+@media (max-width:760px) { main { padding:24px 14px 48px } section { padding:18px 14px 16px } table { display:block; overflow-x:auto } th, td { min-width:76px } }
 @media print { body { background:#fff } section { break-inside:avoid } article pre, details pre { max-height:none } }
 `;

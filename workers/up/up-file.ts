@@ -11,6 +11,8 @@ const storedIdentity = z.object({ pid: z.int(), startedAt: z.string() });
 const stackStates = ['starting', 'running', 'stopping'] as const;
 export type StackState = (typeof stackStates)[number];
 
+const moduleNames = ['TEMPER_AGENTS', 'TEMPER_TOOLS', 'TEMPER_REWARDS'] as const;
+
 const partName = new RegExp(`^(${partKinds.join('|')}|gateway-\\d+)$`);
 
 /** Content of `up.json`, by which `temper status`, the next `temper up` and other tools find the stack of a home. */
@@ -28,6 +30,8 @@ const upFile = z.object({
   ports: z.object({ temporal: z.int(), ui: z.int(), policy: z.int() }),
   /** The variables that name the store, which a client's own environment may lack. */
   store: z.partialRecord(z.enum(storeVariables), z.string()),
+  /** The variables that name the operator's own modules. A path is absolute, since a client has another working directory. */
+  modules: z.record(z.enum(moduleNames), z.string()),
   /** The network that its tasks may have at most, which a client's own environment need not say. */
   network: z.enum(networkModes),
   /** The name of the host, which a client's own environment may lack, too. */
@@ -115,6 +119,11 @@ function snapshot({ config, addresses, state, parts }: RecordedStack): UpFile {
     addresses,
     ports: { temporal: config.temporalPort, ui: config.uiPort, policy: config.policyPort },
     store: storeOf(config),
+    modules: {
+      TEMPER_AGENTS: config.agents.join(','),
+      TEMPER_TOOLS: config.tools.join(','),
+      TEMPER_REWARDS: config.rewards.join(','),
+    },
     network: config.network,
     host: config.host,
     parts: parts().map(({ pid, ...part }) => ({ ...part, process: pid === null ? null : identityOf(pid) })),

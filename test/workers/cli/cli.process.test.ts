@@ -4,6 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, it } from 'node:test';
+import { asCalled, calledAs } from '../../../infra/process/called-as.ts';
 import { freePort } from '../../../infra/temporal/ports.ts';
 import { buildProgram, commandNames } from '../../../workers/cli/program.ts';
 import { writeTinyModel } from '../../helpers/models/tiny-model.ts';
@@ -40,6 +41,7 @@ const wrong: readonly (readonly [string, readonly string[], RegExp])[] = [
     /--agents <list>.*expected some of claude-code, codex, .*separated by commas, got vim/,
   ],
   ['a missing option', ['rollout'], /required option '--tasks/],
+  ['an option that is nearly the required one', ['rollout', '--task', '.'], /'--task', did you mean --tasks\?/],
   ['a missing argument', ['show'], /missing required argument 'id'/],
   ['a --port other than auto', ['up', '--port', '80'], /--port: expected auto, got 80/],
   [
@@ -167,3 +169,14 @@ function temperWith(settings: Readonly<Record<string, string>>, ...args: readonl
     });
   });
 }
+
+it('hints name the command as it was called', () => {
+  const hint = 'start one with `temper up`';
+  for (const [env, said] of [
+    [{}, '`temper up`'],
+    [{ npm_command: 'exec' }, '`npx temper up`'],
+    [{ TEMPER_CALLED_AS: 'node infra/setup/temper.mjs' }, '`node infra/setup/temper.mjs up`'],
+  ] as const) {
+    assert.equal(asCalled(hint, calledAs(env)), `start one with ${said}`);
+  }
+});

@@ -45,19 +45,19 @@ describe('temper eval', () => {
     assert.match(stdout, /^generated:test\/1#1 +2 of 2 +1\.00 +0 +2 +4 /m);
   });
 
+  it('is listed with its tasks, and its id is not given twice', async () => {
+    const listed = await until(async () => {
+      const { stdout } = await temper.run('eval', 'list');
+      return /completed/.test(stdout) ? stdout : null;
+    });
+    assert.match(listed, /^before +completed +generated:test\/1 /m);
+    const again = await temper.run('eval', '--tasks', 'generated:test/1', '--count', '1', '--id', 'before');
+    assert.deepEqual([again.code, /before is running or has ended; .* such as before-2/.test(again.stderr)], [1, true]);
+  });
+
   it('pauses at its budget, and `temper budget` raises it', async () => {
     stack.script = { reward: () => 1 };
-    const args = [
-      '--tasks',
-      'generated:test/1',
-      '--count',
-      '2',
-      '--budget',
-      'rollouts=1',
-      '--id',
-      'frugal',
-      '--detach',
-    ];
+    const args = '--tasks generated:test/1 --count 2 --budget rollouts=1 --id frugal --detach'.split(' ');
     const { code, stderr } = await temper.run('eval', ...args);
     assert.equal(code, 0, stderr);
     const handle = stack.server.client.workflow.getHandle('frugal');

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFile, cp, mkdtemp, readFile, rm, truncate } from 'node:fs/promises';
+import { appendFile, cp, mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -51,6 +51,18 @@ describe('a stack as a user operates it', () => {
 
   const temper = (...args: readonly string[]) => start(process.execPath, [program, ...args]);
 
+  /** Writes the module of an agent of the user's own, which the settings of the stack alone name. */
+  async function writeAgent(): Promise<string> {
+    const path = join(home, 'agent.mjs');
+    const fields = "name: 'some-own-agent', description: 'my agent', usesModel: false, needsSolution: false";
+    const command = "command: () => ({ argv: ['true'], env: {}, files: new Map() })";
+    await writeFile(
+      path,
+      `export default { ${fields}, runtimes: async () => [], ${command}, stopReason: () => 'submitted' };`,
+    );
+    return path;
+  }
+
   async function runsTemporal(): Promise<void> {
     const listed = await temper('temporal', 'schedule', 'list', '--output', 'json').ended;
     assert.equal(listed.code, 0, listed.stderr);
@@ -62,12 +74,17 @@ describe('a stack as a user operates it', () => {
   async function refusesOtherHome({ ports }: UpFile): Promise<void> {
     const other = `${home}-other`;
     try {
-      await openStackId(pathsBelow(other), createDirectory(other));
       const env = { TEMPER_HOME: other, TEMPER_TEMPORAL_PORT: String(ports.temporal) };
-      const { code, stderr } = await start(process.execPath, [program, 'status'], env).ended;
-      assert.equal(code, 1);
-      assert.match(stderr, new RegExp(`no stack runs on ${other}, and 127.0.0.1:${ports.temporal} is .* another one`));
-      assert.doesNotMatch(stderr, /delete/);
+      for (const begin of [async () => '', () => openStackId(pathsBelow(other), createDirectory(other))]) {
+        await begin();
+        const { code, stderr } = await start(process.execPath, [program, 'status'], env).ended;
+        assert.equal(code, 1);
+        assert.match(
+          stderr,
+          new RegExp(`no stack runs on ${other}, and 127.0.0.1:${ports.temporal} is .* another one`),
+        );
+        assert.doesNotMatch(stderr, /delete/);
+      }
     } finally {
       await rm(other, { recursive: true, force: true });
     }
@@ -85,8 +102,11 @@ describe('a stack as a user operates it', () => {
   ];
 
   it('is up when `temper up --detach` returns, and is stopped by `temper down`, which names its processes', async () => {
-    const { code, stdout, stderr } = await temper('up', '--detach', '--port', 'auto').ended;
+    const env = { TEMPER_AGENTS: await writeAgent() };
+    const { code, stdout, stderr } = await start(process.execPath, [program, 'up', '--detach', '--port', 'auto'], env)
+      .ended;
     assert.equal(code, 0, stderr);
+    assert.match((await temper('agents', 'list').ended).stdout, /^some-own-agent +my agent/m);
     assert.match(stderr, /^starting temporal$/m);
     assert.match(stdout, /^UI +http/m);
     const up = await upFile();

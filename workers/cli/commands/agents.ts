@@ -4,7 +4,7 @@ import type { AgentSpec } from '../../../infra/agents/agent.ts';
 import { optionsSchema } from '../../../infra/agents/options.ts';
 import { sandboxKinds } from '../../../workflows/contracts/sandbox-kinds.ts';
 import { agentName, openAgents } from '../follow/agent-options.ts';
-import { configOf, type JsonOption, stackCommand } from '../stack/command.ts';
+import { type JsonOption, runningConfigOf, stackCommand } from '../stack/command.ts';
 import { orUsageError } from '../text/errors.ts';
 import { describedList, print, printJson, table } from '../text/output.ts';
 
@@ -25,7 +25,7 @@ export function agentsCommand(): Command {
 }
 
 async function listAgents(options: JsonOption): Promise<void> {
-  const { specs } = await openAgents(configOf(options));
+  const { specs } = await openAgents(await runningConfigOf(options));
   if (options.json) {
     for (const spec of specs) printJson(describe(spec));
     return;
@@ -35,7 +35,7 @@ async function listAgents(options: JsonOption): Promise<void> {
 }
 
 async function showAgent(name: string, options: JsonOption): Promise<void> {
-  const agents = await openAgents(configOf(options));
+  const agents = await openAgents(await runningConfigOf(options));
   const spec = orUsageError(() => agents.get(agentName(name)));
   const shown = describe(spec);
   if (options.json) return printJson(shown);

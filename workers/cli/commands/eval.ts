@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { stackCommand } from '../stack/command.ts';
+import { listLimit, listSweeps } from './eval/list.ts';
 import { compareSweepsOf, showSweepOf } from './eval/reports.ts';
 import { runSweep } from './eval/run-sweep.ts';
 import { withSweepOptions } from './eval/sweep-options.ts';
@@ -22,6 +23,10 @@ export function evalCommand(): Command {
     .argument('<after...>', 'workflow ids of the sweeps to compare with it')
     .option('--json', 'print one JSON object to stdout')
     .action(compareSweepsOf);
+  const list = stackCommand('list', 'Lists the newest sweeps.', 'temper eval list --limit 5')
+    .option('--limit <n>', 'maximum number of sweeps', listLimit, 20)
+    .option('--json', 'print one JSON object per sweep to stdout')
+    .action(listSweeps);
   const command = stackCommand(
     'eval',
     'Evaluates one policy version with a sweep: k attempts at each task of a set, without training. Ctrl-C cancels it.',
@@ -33,6 +38,7 @@ export function evalCommand(): Command {
     .option('--json', 'print the result as one JSON object to stdout')
     .enablePositionalOptions()
     .action(runSweep)
+    .addCommand(list)
     .addCommand(show)
     .addCommand(compare);
 }

@@ -17,7 +17,6 @@ import { leaveOutOption, type NetworkOptions, offlineTestsOption } from '../foll
 import { onFlagOption } from '../follow/on-flag-option.ts';
 import { defined, readInput, requireValid, withTaskSet } from '../follow/workflow-input.ts';
 import {
-  configOf,
   type JsonOption,
   numberWithin,
   runningConfigOf,
@@ -136,7 +135,7 @@ async function train(options: TrainOptions): Promise<void> {
 async function requestOf(options: TrainOptions): Promise<RunRequest> {
   const input = options.input === undefined ? {} : await readInput(options.input);
   const request = merge(input, options, await readAgentOptions(options));
-  await requireAgent(requireValid('run', runInput, request).settings, configOf(options));
+  await requireAgent(requireValid('run', runInput, request).settings, await runningConfigOf(options));
   return request as RunRequest;
 }
 

@@ -23,6 +23,7 @@ export async function startRun(client: Client, id: string, request: RunRequest):
   return await client.workflow
     .start<typeof trainingRun>('trainingRun', {
       workflowId: id,
+      workflowIdReusePolicy,
       taskQueue: controlQueue,
       args: [request],
       typedSearchAttributes: [{ key: searchAttributes.run, value: id }],
@@ -43,6 +44,7 @@ export async function startSweep(
   return await client.workflow
     .start<typeof evaluationSweep>('evaluationSweep', {
       workflowId: id,
+      workflowIdReusePolicy,
       taskQueue: controlQueue,
       args: [request],
       typedSearchAttributes: [{ key: searchAttributes.run, value: id }],
@@ -64,6 +66,7 @@ export async function startRegrade(
   return await client.workflow
     .start<typeof regrade>('regrade', {
       workflowId: id,
+      workflowIdReusePolicy,
       taskQueue: controlQueue,
       args: [request],
       typedSearchAttributes: [{ key: searchAttributes.run, value: run ?? id }],
@@ -75,9 +78,12 @@ export async function startRegrade(
     });
 }
 
+/** The id of a workflow that has failed, been cancelled or terminated may be given again. */
+const workflowIdReusePolicy = 'ALLOW_DUPLICATE_FAILED_ONLY';
+
 function alreadyStarted(error: unknown, id: string): unknown {
   if (!(error instanceof WorkflowExecutionAlreadyStartedError)) return error;
   return new Error(
-    `a workflow with the id ${id} is already running; choose another id with --id, or look at that one with \`temper show ${id}\``,
+    `a workflow with the id ${id} is running or has ended; choose another id with --id, such as ${id}-2, or look at that one with \`temper show ${id}\``,
   );
 }

@@ -38,13 +38,14 @@ export function configOf({ home }: HomeOption): Config {
   return orUsageError(() => (home === undefined ? readConfig() : readConfigWith({ TEMPER_HOME: home })));
 }
 
-/** Reads the settings of the stack that runs on this home, with the ports, the store, the network and the name of the host that it actually uses. */
+/** Reads the settings of the stack that runs on this home, with the ports, the store, the modules, the network and the name of the host that it actually uses. */
 export async function runningConfigOf(options: HomeOption): Promise<Config> {
   const config = configOf(options);
   const up = await readUpFile(config.paths.up);
   if (up === null || !isUp(up)) return config;
   return readConfigWith({
     ...Object.fromEntries(storeVariables.map((name) => [name, up.store[name]])),
+    ...up.modules,
     ...(up.host !== undefined && { TEMPER_HOST: up.host }),
     TEMPER_NETWORK: up.network,
     TEMPER_HOME: config.home,

@@ -1,5 +1,6 @@
 import type { Client } from '@temporalio/client';
 import type { Config } from '../../../infra/settings/config.ts';
+import { identityOf } from '../../../infra/stack.ts';
 import type { Records } from '../../../infra/store/records.ts';
 import { openSharedState, type SharedState } from '../../../infra/store/shared-state.ts';
 import type { Store } from '../../../infra/store/store.ts';
@@ -55,10 +56,15 @@ export async function openReadableStack(config: Config): Promise<ReadableStack> 
   const connected = await connect(config).catch((error: Error) => error);
   if (connected instanceof Error) return { ...stack, server: connected, close: async () => {} };
   const { client, close } = connected;
+  const isNamed = configuredTarget(config.env) !== undefined || (await runsHere(config));
+  if (!isNamed && (await identityOf(shared.objects)) === null) {
+    await close();
+    throw notRunning(config);
+  }
   try {
-    await refuseOtherStack({ objects: shared.objects, client }).catch(async (error: unknown) => {
+    await refuseOtherStack({ objects: shared.objects, client }).catch((error: unknown) => {
       if (!(error instanceof TemperFailure) || error.type !== 'StoreUnavailable') {
-        throw configuredTarget(config.env) === undefined && !(await runsHere(config)) ? notRunning(config) : error;
+        throw isNamed ? error : notRunning(config);
       }
       note(`cannot compare the Temporal server with the store: ${error.message}`);
     });

@@ -1,3 +1,5 @@
+import { asCalled } from '../../../infra/process/called-as.ts';
+
 /**
  * Prints a result to stdout. Progress belongs on stderr, by `note` and `live`, so that a pipe receives results only.
  */
@@ -11,10 +13,10 @@ export function printJson(value: unknown): void {
   print(JSON.stringify(value));
 }
 
-/** Prints a line about progress or a problem to stderr. */
+/** Prints a line about progress or a problem to stderr, with commands as the user called temper. */
 export function note(text: string): void {
   clearLive();
-  process.stderr.write(`${text}\n`);
+  process.stderr.write(`${asCalled(text)}\n`);
   loggedAt = Date.now();
   redrawLive();
 }

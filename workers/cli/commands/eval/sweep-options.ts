@@ -11,7 +11,7 @@ import {
 import { leaveOutOption, offlineTestsOption } from '../../follow/network-options.ts';
 import { onFlagOption } from '../../follow/on-flag-option.ts';
 import { defined, readInput, requireValid } from '../../follow/workflow-input.ts';
-import { configOf, type HomeOption, numberWithin, sandboxOption, wholeNumber } from '../../stack/command.ts';
+import { type HomeOption, numberWithin, runningConfigOf, sandboxOption, wholeNumber } from '../../stack/command.ts';
 import { parseBudget } from '../../text/budget.ts';
 import { UsageError } from '../../text/errors.ts';
 
@@ -110,6 +110,6 @@ export async function sweepRequestOf(options: SweepOptions & HomeOption): Promis
       '--tasks <dir|address> is missing, for example --tasks generated:test/1; or name an --input with tasks',
     );
   }
-  await requireAgent(requireValid('sweep', sweepInput, request).settings, configOf(options));
+  await requireAgent(requireValid('sweep', sweepInput, request).settings, await runningConfigOf(options));
   return request as SweepRequest;
 }

@@ -8,6 +8,7 @@ import { type RunInput, type RunStatus, runInput } from '../../../../workflows/c
 import type { SweepReport } from '../../../../workflows/contracts/sweep.ts';
 import { findKnown, requireKind, startOf } from '../../follow/find-known.ts';
 import { readRunState } from '../../follow/run-state.ts';
+import { setName } from '../../stack/set-name.ts';
 import type { ReadableStack } from '../../stack/stack-client.ts';
 
 /** Most sweeps that the report shows. */
@@ -30,7 +31,7 @@ export async function gatherReport(stack: ReadableStack, run: string, heldOut: H
   return collectReport({
     records: stack.records,
     store: stack.store,
-    run: factsOf(input, { run, runKey: key }),
+    run: { ...factsOf(input, { run, runKey: key }), tasks: await setName(stack, input.tasks) },
     pricing: { sampler: { pool: input.pool }, prices: await readPrices(stack.config.prices) },
     status,
     heldOut,

@@ -5,6 +5,7 @@ import { sweepStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import type { KnownWorkflow } from '../../follow/find-known.ts';
 import { isOpen } from '../../follow/find-workflow.ts';
 import { sweepReportOf } from '../../follow/workflow-report.ts';
+import { setName } from '../../stack/set-name.ts';
 import type { ReadableStack } from '../../stack/stack-client.ts';
 import { budgetText } from '../../text/budget.ts';
 import { costText } from '../../text/cost.ts';
@@ -30,5 +31,8 @@ export async function showSweep(stack: ReadableStack, known: KnownWorkflow, json
   if (report === null) return showWithoutRecord(known, json);
   const costs = costsOfLedger(report.result.cost.ledger, { ...report, ...report.result }, prices);
   if (json) printJson({ ...report, money: costs && moneyOf(costs) });
-  else print(showHidden(`${sweepText(report)}\n\n${costText(costs)}`));
+  else {
+    const input = { ...report.input, tasks: await setName(stack, report.input.tasks) };
+    print(showHidden(`${sweepText({ ...report, input })}\n\n${costText(costs)}`));
+  }
 }
