@@ -10,6 +10,7 @@ import { controlQueue } from '../../workflows/contracts/queues.ts';
 import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
 import type { SweepReport, SweepRequest, SweepResult, SweepStatus } from '../../workflows/contracts/sweep.ts';
 import { createFileStore } from '../helpers/store/file-store.ts';
+import { payloadSizes } from '../helpers/temporal/payload-sizes.ts';
 import { type ScriptedStack, startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
 import { until as untilWithin } from '../helpers/until.ts';
 
@@ -287,10 +288,4 @@ describe('an evaluation sweep', () => {
 
 function lost(): Error {
   return ApplicationFailure.nonRetryable('the task is gone from the store', 'BlobMissing');
-}
-
-function payloadSizes(value: unknown): number[] {
-  if (typeof value !== 'object' || value === null) return [];
-  if ('data' in value && value.data instanceof Uint8Array) return [value.data.byteLength];
-  return Object.values(value).flatMap(payloadSizes);
 }

@@ -10,6 +10,7 @@ import type { RegradeReport, RegradeRequest, RegradeResult, RegradeStatus } from
 import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
 import type { SweepRequest } from '../../workflows/contracts/sweep.ts';
 import { createFileStore } from '../helpers/store/file-store.ts';
+import { payloadSizes } from '../helpers/temporal/payload-sizes.ts';
 import { evaluationSeconds } from '../helpers/temporal/script.ts';
 import { type ScriptedStack, startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
 import { until } from '../helpers/until.ts';
@@ -247,10 +248,4 @@ function refused(message: string): Error {
 
 function rootOf(error: Error): string {
   return error.cause instanceof Error ? rootOf(error.cause) : error.message;
-}
-
-function payloadSizes(value: unknown): number[] {
-  if (typeof value !== 'object' || value === null) return [];
-  if ('data' in value && value.data instanceof Uint8Array) return [value.data.byteLength];
-  return Object.values(value).flatMap(payloadSizes);
 }

@@ -4,10 +4,11 @@ import { Context } from '@temporalio/activity';
 import { WorkflowFailedError } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import { warmUpProgress } from '../../workers/cli/commands/train/follow-run.ts';
-import { groupId } from '../../workflows/contracts/ids.ts';
+import { groupId, rolloutId, stepId } from '../../workflows/contracts/ids.ts';
 import { pauseSignal, resumeSignal, runStatusQuery } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
+import { valueSizes } from '../helpers/temporal/payload-sizes.ts';
 import type { Script } from '../helpers/temporal/script.ts';
 import { type ScriptedStack, startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
 
@@ -69,6 +70,19 @@ describe('a trainingRun', () => {
     const zeroed: RunStatus = await (await start('zeroed-flags', { ...one, onFlag: { exit: 'zero' } })).result();
     assert.deepEqual([zeroed.groups.trained, zeroed.recentRewards, zeroed.flags.zeroed], [2, [0.5], { exit: 2 }]);
     Object.assign(script, { reward: halfOfEach, flags: () => [] });
+  });
+
+  it('keeps every value in its histories under 8 KB, however many rollouts a group has', async () => {
+    const request: RunRequest = { ...small, steps: 1, groupsPerStep: 1, rolloutsPerGroup: 32, maxStaleness: 0 };
+    const { runKey }: RunStatus = await (await start('sizes', request)).result();
+    const group = groupId('sizes', runKey, 0);
+    for (const id of ['sizes', group, rolloutId(group, 0), stepId('sizes', runKey, 1)]) {
+      const sizes = await valueSizes(stack.server.client, id);
+      assert.ok(
+        sizes.length > 5 && Math.max(...sizes) < 8_192,
+        `${id}: largest of ${sizes.length}: ${Math.max(...sizes)}`,
+      );
+    }
   });
 
   it('starts no superfluous group if it is strictly on-policy', async () => {
