@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { findStep } from '../../infra/report/run-records.ts';
 import { groupId } from '../../workflows/contracts/ids.ts';
 import { resumeSignal, runStatusQuery, stopSignal } from '../../workflows/contracts/messages.ts';
@@ -65,6 +66,25 @@ describe('a stale group', () => {
       [1, 2, 3, 4].map(async (step) => (await findStep(stack.workers.records, end.runKey, step))?.result.staleness),
     );
     assert.equal(Math.max(...staleness.map((one) => one ?? Number.NaN)), 1);
+  });
+
+  it('never comes about in a run of which 30 % of the tasks take six times longer, and all of them are trained', async () => {
+    const isSlow = (group: number): boolean => group % 10 < 3;
+    const begun = new Map<string, number>();
+    const agent = async (workflowId: string): Promise<void> => {
+      begun.set(workflowId, stack.workers.published.at(-1) ?? 0);
+      const group = Number(/\/group-(\d+)\//.exec(workflowId)?.[1]);
+      await sleep(isSlow(group) ? 1_800 : 300);
+    };
+    play({ agent, version: (workflowId) => begun.get(workflowId) ?? 0 });
+    const handle = await start('six-times', { steps: 5, groupsPerStep: 4 });
+    const end: RunStatus = await handle.result();
+    const records = await Promise.all([1, 2, 3, 4, 5].map((step) => findStep(stack.workers.records, end.runKey, step)));
+    const trained = records.flatMap((record) => record?.trained ?? []);
+    assert.deepEqual([end.groupsStarted, end.groups.trained, end.groups.stale], [20, 20, 0]);
+    assert.equal(trained.filter(isSlow).length / trained.length, 0.3);
+    const staleness = records.map((record) => record?.result.staleness ?? Number.NaN);
+    assert.equal(Math.max(...staleness), 1, 'expected groups of an earlier version, and none beyond the bound');
   });
 
   it('is stopped as soon as one of its tokens is too old, and all its rollouts end as stale', async () => {
