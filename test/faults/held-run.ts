@@ -21,7 +21,9 @@ export interface HeldRun {
   allow(): Promise<void>;
   /** Allows the next step with the policy server stopped: its agents begin, and wait for their first turn. */
   allowHeld(): Promise<void>;
-  /** Allows the next step and stops the policy server before the update of a step, which then waits for its first answer. */
+  /** Stops the policy server before the update of the step whose agents are held: it then waits for its first answer. */
+  holdUpdate(): Promise<void>;
+  /** Allows the next step, and holds its update. */
   allowToUpdate(): Promise<void>;
   allowAll(): Promise<void>;
   /** Lets a stopped policy server continue. */
@@ -79,22 +81,27 @@ export function holdRun({ client, runId, request, policyPid }: HeldRunOptions): 
     await payFor(allowed * groupsPerStep * rolloutsPerGroup);
   }
 
+  async function holdUpdate(): Promise<void> {
+    // Meanwhile no step begins, and the agents end.
+    await untilStatus(({ inFlight }) => inFlight.length > 0);
+    await handle.signal(pauseSignal, 'the test holds its update');
+    await untilStatus(({ phase }) => phase === 'paused');
+    signalPolicy('SIGCONT');
+    await untilStatus(({ inFlight }) => inFlight.length === 0);
+    signalPolicy('SIGSTOP');
+    await handle.signal(resumeSignal);
+  }
+
   return {
     get allowed() {
       return allowed;
     },
     allow: () => allowNext(() => undefined),
     allowHeld: () => allowNext(() => signalPolicy('SIGSTOP')),
+    holdUpdate,
     async allowToUpdate() {
       await allowNext(() => signalPolicy('SIGSTOP'));
-      // Meanwhile no step begins, and the agents end.
-      await untilStatus(({ inFlight }) => inFlight.length > 0);
-      await handle.signal(pauseSignal, 'the test holds its update');
-      await untilStatus(({ phase }) => phase === 'paused');
-      signalPolicy('SIGCONT');
-      await untilStatus(({ inFlight }) => inFlight.length === 0);
-      signalPolicy('SIGSTOP');
-      await handle.signal(resumeSignal);
+      await holdUpdate();
     },
     async allowAll() {
       allowed = steps;

@@ -46,13 +46,16 @@ const request: RunRequest = {
     sampling: { maxTokensPerTurn: 48 },
   },
 };
-/** The processes that are killed in each step of a run while all of its agents wait for a turn. */
-const killed: Readonly<Record<string, readonly (readonly PartKind[])[]>> = {
-  one: [['gateway'], ['policy']],
-  two: [
-    ['policy', 'gateway'],
-    ['host', 'control', 'trainer'],
-  ],
+/** The processes that are killed in a step while all of its agents wait for a turn, and while its update waits for an answer. */
+interface Kills {
+  readonly inTurns: readonly PartKind[];
+  readonly inUpdate?: readonly PartKind[];
+}
+
+/** The kills in each step of a run. The policy server is the trainer, whose worker is killed as well. */
+const killed: Readonly<Record<string, readonly Kills[]>> = {
+  one: [{ inTurns: ['gateway', 'temporal'] }, { inTurns: ['policy'] }],
+  two: [{ inTurns: ['policy', 'gateway'] }, { inTurns: ['host', 'control'], inUpdate: ['trainer', 'policy'] }],
 };
 
 /** All that a run has sampled and learned, without ids and times. */
@@ -105,7 +108,14 @@ describe('two runs with one seed whose processes are killed at other moments', (
           return waiting === rolloutsPerStep;
         }, 300_000);
       };
-      for (const parts of killed[runId] ?? []) await killInStep(run, parts, untilAllWait);
+      const untilUpdate = async (): Promise<void> => {
+        await until(async () => {
+          for await (const { what } of pendingOf(client, config, runId, ['trainingStep']))
+            if (what === 'update') return true;
+          return false;
+        }, 300_000);
+      };
+      for (const kills of killed[runId] ?? []) await killInStep(run, kills, { untilAllWait, untilUpdate });
       await run.allowAll();
       return await client.workflow.getHandle(runId).result();
     } finally {
@@ -115,17 +125,28 @@ describe('two runs with one seed whose processes are killed at other moments', (
 
   async function killInStep(
     run: HeldRun,
-    parts: readonly PartKind[],
-    untilAllWait: () => Promise<void>,
+    { inTurns, inUpdate = [] }: Kills,
+    { untilAllWait, untilUpdate }: Readonly<Record<'untilAllWait' | 'untilUpdate', () => Promise<void>>>,
   ): Promise<void> {
+    await run.untilMade(run.allowed);
     await run.allowHeld();
     await untilAllWait();
+    await killAll(inTurns);
+    if (inUpdate.length > 0) {
+      await run.holdUpdate();
+      await untilUpdate();
+      await killAll(inUpdate);
+    }
+    run.letGo();
+  }
+
+  async function killAll(parts: readonly PartKind[]): Promise<void> {
     for (const part of parts) {
       const victim = partOf(stack.parts, part);
+      console.log(`kill -9 ${part} (pid ${victim.pid()})`);
       await victim.kill();
       await victim.untilBack();
     }
-    run.letGo();
   }
 
   async function accountOf({ runKey, groupsStarted }: RunStatus): Promise<Account> {
