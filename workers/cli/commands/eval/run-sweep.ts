@@ -8,7 +8,7 @@ import { findSweepReport } from '../../follow/workflow-report.ts';
 import { runningConfigOf } from '../../stack/command.ts';
 import type { StackClient } from '../../stack/stack-client.ts';
 import { costText } from '../../text/cost.ts';
-import { asUsageError } from '../../text/errors.ts';
+import { asUsageError, Unsuccessful } from '../../text/errors.ts';
 import { print, printJson } from '../../text/output.ts';
 import { type SweepOptions, sweepRequestOf } from './sweep-options.ts';
 import { sweepText } from './sweep-text.ts';
@@ -43,6 +43,8 @@ export async function runSweep(options: EvalOptions): Promise<void> {
       const costs = costsOfLedger(report.result.cost.ledger, { ...report, ...report.result }, prices);
       if (options.json) printJson({ id, ...report.result, money: costs && moneyOf(costs) });
       else print(`${sweepText(report)}\n\n${costText(costs)}`);
+      const { counted, leftOut, endedEarly } = report.result;
+      if (endedEarly === null && counted === 0 && leftOut.infra > 0) throw new Unsuccessful('no attempt counted: they ended as infra');
     },
   });
 }
