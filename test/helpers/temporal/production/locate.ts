@@ -6,7 +6,7 @@ import type { GoTool } from '../../../../infra/temporal/go-tool.ts';
 import type { Availability } from '../../../runner/need.ts';
 import { buildTool, canBuildTool } from '../../go-tools.ts';
 
-const version = '1.32.0';
+const version = '1.31.2';
 
 /** The programs of a production server, from one Go module: the server, and the tool that sets its database up. */
 const serverTool: GoTool = {
