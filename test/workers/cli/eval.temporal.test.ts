@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { ApplicationFailure } from '@temporalio/common';
 import { sweepStatusQuery } from '../../../workflows/contracts/messages.ts';
 import { searchAttributes } from '../../../workflows/contracts/search-attributes.ts';
 import { cliOn } from '../../helpers/cli.ts';
@@ -70,17 +69,6 @@ describe('temper eval', () => {
     const raised = await temper.run('budget', 'frugal', 'rollouts=2');
     assert.match(raised.stdout, /^rollouts +[12] +2$/m, raised.stderr);
     assert.equal((await handle.result()).counted, 2);
-  });
-
-  it('exits with 1 if every attempt ended as infra', async () => {
-    const lost = (): never => {
-      throw ApplicationFailure.nonRetryable('the sandbox cannot be made', 'SandboxUnavailable');
-    };
-    stack.script = { reward: lost };
-    const args = '--tasks generated:test/1 --count 1 --infra-retries 0 --id lost'.split(' ');
-    const { code, stdout, stderr } = await temper.run('eval', ...args);
-    assert.deepEqual([code, /no attempt counted: they ended as infra/.test(stderr)], [1, true], `${stdout}\n${stderr}`);
-    assert.match(stdout, /^counted +0 of 1 attempt/m);
   });
 
   it('prints the result as JSON if asked', async () => {

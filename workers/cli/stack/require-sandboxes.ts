@@ -34,7 +34,7 @@ export async function requireSandboxes(
   signal: AbortSignal,
 ): Promise<void> {
   const up = await readUpFile(config.paths.up);
-  if (up === null || !isUp(up)) return;
+  if (up === null || !isUp(up) || !up.parts.some(({ name }) => name === 'host')) return;
   const kind = choice === 'auto' ? config.sandbox : choice;
   if (kind !== 'auto' && isRemote(kind)) return;
   const { paths, docker, dockerConfigDir, env } = config;

@@ -44,7 +44,8 @@ export async function runSweep(options: EvalOptions): Promise<void> {
       if (options.json) printJson({ id, ...report.result, money: costs && moneyOf(costs) });
       else print(`${sweepText(report)}\n\n${costText(costs)}`);
       const { counted, leftOut, endedEarly } = report.result;
-      if (endedEarly === null && counted === 0 && leftOut.infra > 0) throw new Unsuccessful('no attempt counted: they ended as infra');
+      if (endedEarly === null && counted === 0 && leftOut.infra > 0)
+        throw new Unsuccessful('no attempt counted: they ended as infra');
     },
   });
 }
