@@ -119,7 +119,7 @@ describe('rollouts that the Temporal server has forgotten', () => {
     const provisioned: string[] = [];
     stack.script = { reward: (id) => Number(id.endsWith('-0')), provision: async (id) => void provisioned.push(id) };
     const size = { groupsPerStep: 2, rolloutsPerGroup: 2, maxStaleness: 0 };
-    const run = await start('trainingRun', 'set-back', { steps: 1, ...size });
+    const run = await start('trainingRun', 'set-back', { tasks: 'generated:train/1', steps: 1, ...size });
     const before: RunStatus = await run.result();
     const groups = [0, 1].map((index) => groupId('set-back', run.firstExecutionRunId, index));
     const ids = groups.flatMap((group) => [rolloutId(group, 0), rolloutId(group, 1)]);
