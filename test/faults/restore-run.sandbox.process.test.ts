@@ -27,7 +27,7 @@ const request: RunRequest = {
   rolloutsPerGroup: 2,
   maxStaleness: 1,
   onStale: 'keep',
-  training: { learningRate: 1e-3, zeroVariance: 'keep' },
+  training: { learningRate: 1e-3, zeroVariance: 'keep', klCoef: 0.02 },
   budget: noStep,
   settings: { agent: 'mini', sandbox: 'local', maxTurns: 4, sampling: { maxTokensPerTurn: 48 } },
 };
