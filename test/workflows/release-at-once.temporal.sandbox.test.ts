@@ -1,5 +1,9 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { it } from 'node:test';
+import type { Client } from '@temporalio/client';
 import { createReaper } from '../../activities/host/reap.ts';
 import type { AgentModule } from '../../infra/agents/own-agents.ts';
 import type { RolloutResult } from '../../workflows/contracts/rollout.ts';
@@ -62,33 +66,41 @@ const clock: AgentModule = () => ({
   stopReason: () => 'exited',
 });
 
-it('gives a rollout that was reset to its beginning a new agent', async () => {
+it('gives a rollout that was reset a new agent only if its record is gone', async () => {
   const rollouts = await startRollouts(() => ({ ownAgents: [{ from: 'the test', module: clock }] }));
   try {
-    const { client } = rollouts;
+    const { client, home } = rollouts;
     const first = await rollouts.run('reset', { task, agent: 'clock' });
+    const recorded = await resetToBeginning(client, first);
+    assert.deepEqual(recorded, { result: first, patches: [] });
+
+    // The result of its agent is still kept on the host.
     assert.equal((await rollouts.host.results.list(0)).length, 1);
-    const { events } = await client.workflow.getHandle(first.workflowId).fetchHistory();
-    const begun = events?.find((event) => event.workflowTaskCompletedEventAttributes);
-    const { runId } = await client.workflowService.resetWorkflowExecution({
-      namespace: client.options.namespace,
-      workflowExecution: { workflowId: first.workflowId },
-      workflowTaskFinishEventId: begun?.eventId ?? null,
-      requestId: 'reset',
-      reason: 'by the test',
-    });
-    const second: RolloutResult = await client.workflow.getHandle(first.workflowId, runId).result();
-    assert.deepEqual([first.outcome, second.outcome, second.rollout], ['scored', 'scored', first.rollout]);
-    // The record of the first result counts, although another agent has worked.
-    assert.equal(second.diff?.patch.digest, first.diff?.patch.digest);
-    const { events: again = [] } = await client.workflow.getHandle(first.workflowId, runId).fetchHistory();
-    const results = (again ?? []).flatMap(
-      (event) => event.activityTaskCompletedEventAttributes?.result?.payloads ?? [],
-    );
-    const patches = results.flatMap(({ data }) => JSON.parse(String(data))?.diff?.patch.digest ?? []);
-    assert.equal(patches.length, 1);
+    await rm(join(home, 'rollouts'), { recursive: true });
+    const { result, patches } = await resetToBeginning(client, first);
+    assert.deepEqual([first.outcome, result.outcome, result.rollout], ['scored', 'scored', first.rollout]);
+    assert.deepEqual(patches, [result.diff?.patch.digest]);
     assert.notEqual(patches[0], first.diff?.patch.digest);
   } finally {
     await rollouts.close();
   }
 });
+
+/** Resets a rollout to its first workflow task. Returns its result, and the digests of the diffs that were captured since. */
+async function resetToBeginning(client: Client, { workflowId, rollout }: RolloutResult) {
+  const { events } = await client.workflow.getHandle(workflowId, rollout).fetchHistory();
+  const begun = events?.find((event) => event.workflowTaskCompletedEventAttributes);
+  const { runId } = await client.workflowService.resetWorkflowExecution({
+    namespace: client.options.namespace,
+    workflowExecution: { workflowId, runId: rollout },
+    workflowTaskFinishEventId: begun?.eventId ?? null,
+    requestId: randomUUID(),
+    reason: 'by the test',
+  });
+  const handle = client.workflow.getHandle(workflowId, runId);
+  const result: RolloutResult = await handle.result();
+  const { events: again } = await handle.fetchHistory();
+  const payloads = again?.flatMap((event) => event.activityTaskCompletedEventAttributes?.result?.payloads ?? []) ?? [];
+  const patches: string[] = payloads.flatMap(({ data }) => JSON.parse(String(data))?.diff?.patch.digest ?? []);
+  return { result, patches };
+}
