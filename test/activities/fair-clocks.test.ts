@@ -9,7 +9,7 @@ import { startTestGateway, type TestGateway } from '../helpers/gateway/gateway.t
 import { modelDir, startTestPolicy } from '../infra/kits/embedded-policy/server/policy-server.ts';
 
 const agents = 48;
-const turns = 2;
+const turns = 4;
 const slots = 2;
 const sampling = { temperature: 1, topP: 1, topK: -1, maxTokensPerTurn: 300 } as const;
 const never = new AbortController().signal;
@@ -21,9 +21,18 @@ interface Fared {
   readonly waitedMs: number;
 }
 
+/** An agent whose session is open. */
+interface Opened {
+  readonly session: string;
+  readonly secret: string;
+}
+
+async function open(gateway: TestGateway, session: string): Promise<Opened> {
+  return { session, secret: await gateway.open(session, { sampling }) };
+}
+
 /** Lets an agent make its model calls within its time, as the host counts it. */
-async function work(gateway: TestGateway, session: string, timeoutMs: number): Promise<Fared> {
-  const secret = await gateway.open(session, { sampling });
+async function work(gateway: TestGateway, { session, secret }: Opened, timeoutMs: number): Promise<Fared> {
   const beganMs = performance.now();
   const calls = (async () => {
     for (let turn = 0; turn < turns; turn += 1) {
@@ -66,10 +75,11 @@ it('no agent runs out of time because many others and weight syncs keep it from 
     };
     await publish();
     await using gateway = await startTestGateway(replicas, { modelDir });
-    const alone = await work(gateway, 'alone.1', 600_000);
-    // As many share the engine as it has slots for, and a publication pauses it.
-    const timeoutMs = 6 * alone.elapsedMs;
-    const working = Promise.all(Array.from({ length: agents }, (_, at) => work(gateway, `agent-${at}.1`, timeoutMs)));
+    const alone = await work(gateway, await open(gateway, 'alone.1'), 600_000);
+    // As many share the engine as it has slots for, a publication pauses it, and all agents share this process.
+    const timeoutMs = 12 * alone.elapsedMs;
+    const opened = await Promise.all(Array.from({ length: agents }, (_, at) => open(gateway, `agent-${at}.1`)));
+    const working = Promise.all(opened.map((agent) => work(gateway, agent, timeoutMs)));
     let ended = false;
     const over = working.finally(() => {
       ended = true;
