@@ -3,22 +3,25 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Context } from '@temporalio/activity';
 import type { WorkflowHandle } from '@temporalio/client';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import type { TrainerActivities } from '../../activities/interfaces/trainer.ts';
 import { createHelperSpawner } from '../../infra/process/spawner/through-helper.ts';
 import { createLocalProvider } from '../../infra/sandbox/local/provider.ts';
+import { backlogOf } from '../../infra/temporal/backlog.ts';
 import { shortKey } from '../../workflows/contracts/ids.ts';
-import { controlQueue, trainerQueue } from '../../workflows/contracts/queues.ts';
+import { controlQueue, sharePlacementQueue, trainerQueue } from '../../workflows/contracts/queues.ts';
 import type { RunStatus } from '../../workflows/contracts/run.ts';
 import { writeHarborTask } from '../helpers/tasks/harbor-task.ts';
 import { startTestServer, type TestServer } from '../helpers/temporal/temporal.ts';
-import { startTestWorkers, type TestWorkers } from '../helpers/temporal/workers.ts';
+import { type HostStages, startTestWorkers, type TestWorkers } from '../helpers/temporal/workers.ts';
 import { until } from '../helpers/until.ts';
 
 /*
- * Two hosts whose slots cannot be divided by the weights, while those of the whole fleet can; every agent holds its slot for
- * some seconds, so that slots are released one by one.
+ * Two hosts whose slots cannot be divided by the weights, while those of the whole fleet can. Slots are released one
+ * by one, and none while a run starts.
  */
 const capacities = { first: 6, second: 10 } as const;
 const all = Object.values(capacities).reduce((sum, one) => sum + one, 0);
@@ -29,13 +32,14 @@ describe('runs that want more slots than two hosts have', () => {
   let hosts: TestWorkers[];
   let trainer: { close(): Promise<void> };
   let task: string;
+  const gate = createGate();
   const open = new Map<string, WorkflowHandle>();
 
   before(async () => {
     home = await mkdtemp(join(tmpdir(), 'temper-shares-'));
     server = await startTestServer();
     const tasks = join(home, 'tasks');
-    task = await writeHarborTask(tasks, 'takes-a-while', { solve: 'sleep 4' });
+    task = await writeHarborTask(tasks, 'quick', { solve: 'true' });
     hosts = [];
     let before = 0;
     for (const [host, capacity] of Object.entries(capacities)) {
@@ -43,7 +47,7 @@ describe('runs that want more slots than two hosts have', () => {
       const checkRun = async () => null;
       const fleet = { before, all };
       before += capacity;
-      const placing = { host, provider, capacity, fleetSlots: async () => fleet };
+      const placing = { host, provider, capacity, fleetSlots: async () => fleet, stages: gate.before };
       hosts.push(await startTestWorkers({ server, home, ...placing, taskRoots: [tasks], control: { checkRun } }));
     }
     trainer = await startIdleTrainer(server);
@@ -56,14 +60,23 @@ describe('runs that want more slots than two hosts have', () => {
     await rm(home, { recursive: true, force: true });
   });
 
-  /** Starts a run that never has enough groups for a step, so that it wants slots until the end of the test. */
-  async function train(workflowId: string, weight: number, groupsPerStep: number): Promise<void> {
+  /**
+   * Starts a run that never has enough groups for a step, so that it wants slots until the end of the test. No agent begins until
+   * all its rollouts wait for slots. Returns the end of its key.
+   */
+  async function train(workflowId: string, weight: number, groupsPerStep: number): Promise<string> {
+    gate.close();
     const settings = { agent: 'oracle', sandbox: 'local' };
     const args = [{ tasks: task, steps: 1, groupsPerStep, rolloutsPerGroup: 2, maxStaleness: 0, weight, settings }];
     open.set(
       workflowId,
       await server.client.workflow.start('trainingRun', { taskQueue: controlQueue, workflowId, args }),
     );
+    const key = await until(() => keyOf(workflowId).catch(() => null), 600_000);
+    const waiting = (): Promise<number> => backlogOf(server.client, sharePlacementQueue(key));
+    await until(async () => held(key) + (await waiting()) >= 2 * groupsPerStep - hosts.length, 600_000);
+    gate.open();
+    return key;
   }
   async function cancel(run: string): Promise<void> {
     const handle = open.get(run);
@@ -105,16 +118,13 @@ describe('runs that want more slots than two hosts have', () => {
   };
 
   it('hold them by their weights, also one that comes late, and one that is cancelled leaves its part to the others', async () => {
-    await train('three', 3, 70);
-    const three = await until(() => keyOf('three').catch(() => null), 600_000);
+    const three = await train('three', 3, 70);
     await until(async () => held(three) === all, 600_000);
-    await train('one', 1, 20);
-    const one = await until(() => keyOf('one').catch(() => null), 600_000);
+    const one = await train('one', 1, 20);
     await until(async () => held(one) === all / 4, 600_000);
     near(await partsOverATurnover(['three', 'one']), [3 / 4, 1 / 4]);
 
-    await train('late', 4, 36);
-    const late = await until(() => keyOf('late').catch(() => null), 600_000);
+    const late = await train('late', 4, 36);
     await until(async () => held(late) >= all / 2, 600_000);
     near(await partsOverATurnover(['three', 'one', 'late']), [3 / 8, 1 / 8, 4 / 8]);
 
@@ -128,6 +138,32 @@ describe('runs that want more slots than two hosts have', () => {
     await cancelled;
   });
 });
+
+/** Holds agents with their slots while it is closed, and lets them begin one by one while it is open. */
+function createGate() {
+  const pauseMs = 250;
+  let opened = Promise.withResolvers<void>();
+  let turn = Promise.resolve();
+  function pass(): Promise<void> {
+    turn = turn.then(() => opened.promise).then(() => sleep(pauseMs));
+    return turn;
+  }
+  return {
+    close: (): void => {
+      opened = Promise.withResolvers();
+    },
+    open: (): void => opened.resolve(),
+    before: (real: HostStages): HostStages => ({
+      ...real,
+      async awaitAgent(input) {
+        const activity = Context.current();
+        const beating = setInterval(() => activity.heartbeat(), 1_000);
+        await Promise.race([pass(), activity.cancelled]).finally(() => clearInterval(beating));
+        return real.awaitAgent(input);
+      },
+    }),
+  };
+}
 
 /** Runs the trainer's activities of runs that make no step. */
 async function startIdleTrainer(server: TestServer): Promise<{ close(): Promise<void> }> {
