@@ -54,7 +54,7 @@ export function createTaskFinder({ store, roots, bundles, dataSets }: TaskFinder
     if (parsed.kind === 'blob') return findPacked(address, parsed.digest, parsed.task);
     if (parsed.kind === 'data-set') return fromDraft(address, await findDraft(parsed, address));
     const directory = await resolveTaskDirectory(roots, parsed.directory);
-    if ((await findTaskDirectories(directory))[0] !== directory) {
+    if ((await findTaskDirectories(directory)).tasks[0] !== directory) {
       throw new TemperFailure(
         'UnknownTask',
         `${address}: expected one task, got a directory of tasks; name one of them`,

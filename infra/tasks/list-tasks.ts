@@ -1,4 +1,3 @@
-import { stat } from 'node:fs/promises';
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
@@ -6,7 +5,7 @@ import type { TaskAddress, TaskSetAddress } from '../../workflows/contracts/task
 import type { DataSetOpener } from '../data-sets/data-set-opener.ts';
 import type { Store } from '../store/store.ts';
 import { generatedAddress, harborAddress, parseSetAddress } from './address.ts';
-import { findTaskDirectories, holdsTasks, resolveTaskDirectory } from './task-directories.ts';
+import { createTaskDirectories, resolveTaskDirectory } from './task-directories.ts';
 
 export interface TaskListerDependencies {
   readonly store: Store;
@@ -31,12 +30,11 @@ interface CachedList {
 }
 
 const maxCachedSets = 8;
-/** The age from which a modification time identifies a directory's state. A younger directory may change within the same time. */
-const settledMs = 5000;
 const addressList = z.array(z.string()).min(1);
 
 export function createTaskLister({ store, roots, dataSets }: TaskListerDependencies): TaskLister {
   const cache = new LRUCache<string, CachedList>({ max: maxCachedSets });
+  const directories = createTaskDirectories();
 
   async function openListing(set: TaskSetAddress): Promise<Listing> {
     const parsed = parseSetAddress(set);
@@ -44,9 +42,8 @@ export function createTaskLister({ store, roots, dataSets }: TaskListerDependenc
       case 'harbor': {
         const directory = await resolveTaskDirectory(roots, parsed.directory);
         const { user } = parsed;
-        const read = async () =>
-          (await findTaskDirectories(directory)).map((path) => harborAddress({ directory: path, user }));
-        return { version: await versionOf(directory), read };
+        const found = await directories.of(directory);
+        return { version: found, read: () => found.map((path) => harborAddress({ directory: path, user })) };
       }
       case 'blob':
         if (parsed.task !== null) return { version: set, read: () => [set] };
@@ -78,13 +75,6 @@ export function createTaskLister({ store, roots, dataSets }: TaskListerDependenc
       return addresses;
     },
   };
-}
-
-async function versionOf(directory: string): Promise<unknown> {
-  // The time of a set whose tasks are in groups says nothing of them.
-  if (!(await holdsTasks(directory))) return Symbol('grouped');
-  const { mtimeMs } = await stat(directory);
-  return Date.now() - mtimeMs > settledMs ? mtimeMs : Symbol('unsettled');
 }
 
 function parseList(digest: string, value: unknown): readonly TaskAddress[] {

@@ -1,7 +1,8 @@
 import { realpath, stat } from 'node:fs/promises';
 import { basename, join, sep } from 'node:path';
+import { LRUCache } from 'lru-cache';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
-import { findMarked, isMarked, sortDirectories } from '../data-sets/directories/marked-directories.ts';
+import { findMarked, type MarkedDirectories, sortDirectories } from '../data-sets/directories/marked-directories.ts';
 
 /** The file that each task of a Harbor set has. */
 const marker = 'task.toml';
@@ -41,18 +42,55 @@ async function describeMissing(roots: readonly (string | null)[], path: string):
   return `${missing}; next to it are ${shown}${names.length > 5 ? ` and ${names.length - 5} more` : ''}`;
 }
 
-/**
- * Returns the task directories of a Harbor set, sorted by path, or the directory when it is itself a task. Throws TemperFailure
- * UnknownTask if there are none.
- */
-export async function findTaskDirectories(directory: string): Promise<readonly string[]> {
+/** Finds the tasks of a Harbor set, or the directory when it is itself a task. Throws TemperFailure UnknownTask if there are none. */
+export async function findTaskDirectories(directory: string): Promise<MarkedDirectories> {
   const found = await findMarked(directory, marker);
-  if (found.length > 0) return found;
+  if (found.tasks.length > 0) return found;
   const text = `harbor:${directory}: expected a directory with ${marker}, or a directory of such directories or of groups of them; neither it nor the directories below it have one`;
   throw new TemperFailure('UnknownTask', text);
 }
 
-/** Whether a directory is a task or has one in it, so that its own modification time tells when its tasks change. */
-export async function holdsTasks(directory: string): Promise<boolean> {
-  return (await isMarked(directory, marker)) || (await sortDirectories(directory, marker)).tasks.length > 0;
+export interface TaskDirectories {
+  /** Returns the task directories of a Harbor set, sorted by path: the same array until a task is added or removed. */
+  of(directory: string): Promise<readonly string[]>;
 }
+
+interface KnownDirectories {
+  readonly tasks: readonly string[];
+  /** The modification times of the set and of its groups. */
+  readonly times: ReadonlyMap<string, number>;
+}
+
+const maxKnownSets = 8;
+/** The age from which a modification time identifies a directory's state. A younger directory may change within the same time. */
+const settledMs = 5000;
+
+/** Creates a finder that looks again into a set only after the set or one of its groups has changed. */
+export function createTaskDirectories(): TaskDirectories {
+  const cache = new LRUCache<string, KnownDirectories>({ max: maxKnownSets });
+  return {
+    async of(directory) {
+      const known = cache.get(directory);
+      if (known !== undefined && (await areTimesOf(known.times))) return known.tasks;
+      cache.delete(directory);
+      const startedAt = Date.now();
+      const { tasks, groups } = await findTaskDirectories(directory);
+      const times = new Map(await Promise.all(groups.map(async (group) => [group, await timeOf(group)] as const)));
+      const isSettled = [...times.values()].every((time) => startedAt - time > settledMs);
+      if (isSettled) cache.set(directory, { tasks, times });
+      return tasks;
+    },
+  };
+}
+
+async function areTimesOf(times: ReadonlyMap<string, number>): Promise<boolean> {
+  const same = await Promise.all([...times].map(async ([directory, time]) => (await timeOf(directory)) === time));
+  return same.every(Boolean);
+}
+
+/** The modification time of a directory; that of one that no longer exists is never settled. */
+const timeOf = (directory: string): Promise<number> =>
+  stat(directory).then(
+    ({ mtimeMs }) => mtimeMs,
+    () => Number.NaN,
+  );

@@ -24,8 +24,8 @@ export function directoryFormat(reader: DirectoryReader): DataSetFormat {
       const roots = await Promise.all(
         source.paths.map(async (path) => ((await isFile(path)) ? source.unpack(path) : path)),
       );
-      const found = (await Promise.all(roots.map((root) => findMarked(root, reader.markerFile)))).flat();
-      const tasks = found.map((path) => ({ id: basename(path), path }));
+      const found = await Promise.all(roots.map((root) => findMarked(root, reader.markerFile)));
+      const tasks = found.flatMap(({ tasks: paths }) => paths.map((path) => ({ id: basename(path), path })));
       if (tasks.length > 0) return createDirectoryDataSet(tasks, reader, source);
       const text = `${source.paths.join(', ')}: expected directories that contain ${reader.markerFile}, also in groups, got none`;
       throw new TemperFailure('UnknownTask', text);

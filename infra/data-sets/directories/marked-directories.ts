@@ -1,28 +1,41 @@
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** The levels of directories between a set and its tasks. */
-const groupLevels = 3;
+/** The levels of directories that may be between a set and its tasks. */
+export const groupLevels = 3;
 
-/**
- * Returns the task directories in a directory, sorted by path, or the directory when it is itself a task. If none is in it, those
- * in its groups of tasks are returned: some sets have a directory for each subject. A task has a file of the name `marker`.
- */
-export async function findMarked(directory: string, marker: string): Promise<readonly string[]> {
-  if (await isMarked(directory, marker)) return [directory];
-  const { tasks, others } = await sortDirectories(directory, marker);
-  return tasks.length > 0 ? tasks : inGroups(others, marker, groupLevels);
+/** The tasks that a directory was searched for. */
+export interface MarkedDirectories {
+  /** The task directories, sorted by path. */
+  readonly tasks: readonly string[];
+  /** The directories that were looked into. The modification time of one of them changes when a task is added or removed. */
+  readonly groups: readonly string[];
 }
 
-/** Returns the tasks in some directories, and in the levels of directories below that are not tasks themselves. */
-async function inGroups(groups: readonly string[], marker: string, levels: number): Promise<readonly string[]> {
-  if (levels === 0) return [];
+/**
+ * Finds the tasks in a directory and in its groups of tasks, since some sets have a directory for each subject. A task has a file
+ * of the name `marker`; what is below it belongs to it. The directory may be a task itself.
+ */
+export async function findMarked(
+  directory: string,
+  marker: string,
+  levels: number = groupLevels,
+): Promise<MarkedDirectories> {
+  if (await isMarked(directory, marker)) return { tasks: [directory], groups: [directory] };
   const found: string[] = [];
-  for (const group of groups) {
-    const { tasks, others } = await sortDirectories(group, marker);
-    found.push(...tasks, ...(await inGroups(others, marker, levels - 1)));
+  const groups = [directory];
+  let level = [directory];
+  for (let depth = 0; depth <= levels && level.length > 0; depth += 1) {
+    const next: string[] = [];
+    for (const group of level) {
+      const { tasks, others } = await sortDirectories(group, marker);
+      found.push(...tasks);
+      next.push(...others);
+    }
+    if (depth < levels) groups.push(...next);
+    level = next;
   }
-  return found.sort();
+  return { tasks: found.sort(), groups };
 }
 
 interface SortedDirectories {

@@ -143,9 +143,15 @@ it('lists a set whose tasks are in groups, and what is added to a group later', 
   await utimes(set, 1000, 1000);
   await put('maths/product');
   assert.equal((await listed()).length, 4);
-  // Further task files below a set that has tasks of its own belong to these.
-  await put('whole');
-  assert.deepEqual(await listed(), ['whole']);
+  // Beside tasks of its own a set has those of its groups; what is below a task belongs to it.
+  await Promise.all(['whole', 'whole/part'].map(put));
+  const all = ['maths/product', 'maths/sum', 'physics/fall', 'physics/optics/lens', 'whole'];
+  assert.deepEqual(await listed(), all);
+  for (const group of ['', 'maths', 'physics', 'physics/optics']) await utimes(join(set, group), 1000, 1000);
+  const known = await tasks.list(`harbor:${set}`);
+  assert.equal(await tasks.list(`harbor:${set}`), known, 'no group has changed');
+  await put('physics/optics/prism');
+  assert.equal((await listed()).length, 6);
   await rm(set, { recursive: true });
   await mkdir(join(set, 'empty'), { recursive: true });
   await assert.rejects(tasks.list(`harbor:${set}`), unknown(/neither it nor the directories below it have one/));

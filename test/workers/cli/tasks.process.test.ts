@@ -45,6 +45,26 @@ it('check prints why tasks of a set are refused, and fails', async () => {
   assert.match(stderr, /1 task of .* cannot be used/);
 });
 
+it('check names the directories that a set leaves out, since they are too deep or have another format', async () => {
+  for (const path of ['set/one', 'set/a/two', 'set/a/b/c/d/e/deep', 'set/a/b/c/d/e/deeper'])
+    await fixture.write(`${path}/task.toml`, '[environment]\ndocker_image = "x"\n');
+  // A file of the other format in a task is part of it.
+  for (const path of ['set/one', 'set/one/old', 'set/older']) await fixture.write(`${path}/task.yaml`, '');
+  const { stdout } = await temper('check', 'harbor:./set');
+  assert.match(stdout, /^2 tasks: /);
+  assert.match(
+    stdout,
+    /left out, with\n +2 +task\.toml below more than 3 groups: [^\n]*\n +for example a\/b\/c\/d\/e\/deep\n/,
+  );
+  assert.match(stdout, /\n +1 +task\.yaml, which terminal-bench:<directory> reads\n +for example older\n/);
+  const yaml = await temper('check', 'terminal-bench:./set', '--json');
+  const { tasks, leftOut } = JSON.parse(yaml.stdout) as { readonly tasks: number; readonly leftOut: unknown };
+  assert.equal(tasks, 2);
+  assert.deepEqual(leftOut, [
+    { why: 'task.toml, which harbor:<directory> reads', count: 3, example: 'a/b/c/d/e/deep' },
+  ]);
+});
+
 it('check says that no sandbox here has the images which tasks need, and does not fail for it', async () => {
   const imagesOf = async (variables: NodeJS.ProcessEnv) => {
     const { code, stdout, stderr } = await temperWith(variables, 'check', 'swe-bench:./fine.jsonl', '--json');

@@ -70,7 +70,7 @@ async function formatOf(directory: string): Promise<'harbor' | 'terminal-bench'>
     if (toml || yaml) return toml ? 'harbor' : 'terminal-bench';
   }
   const [toml, yaml] = await Promise.all([findMarked(directory, 'task.toml'), findMarked(directory, 'task.yaml')]);
-  return toml.length === 0 && yaml.length > 0 ? 'terminal-bench' : 'harbor';
+  return toml.tasks.length === 0 && yaml.tasks.length > 0 ? 'terminal-bench' : 'harbor';
 }
 
 /** Makes the path of an address absolute, since workers have another current directory. A package stands for its module. */

@@ -12,6 +12,10 @@ it('finds the tasks of a set that are in groups, and names two of the same id', 
   await write('hard/second');
   const set = `terminal-bench:${fixture.root}/grouped`;
   assert.deepEqual(await fixture.tasks.list(set), [`${set}#first`, `${set}#second`]);
+  // Tasks beside groups hide none of those in the groups.
+  await write('single');
+  const again = await fixture.tasksWith({ offline: true }).list(set);
+  assert.deepEqual(again, [`${set}#first`, `${set}#second`, `${set}#single`]);
   await write('hard/first');
   await assert.rejects(
     fixture.tasksWith({ offline: true }).list(set),

@@ -2,6 +2,7 @@ import { cpus, totalmem } from 'node:os';
 import type { Command } from 'commander';
 import type { Config } from '../../../../infra/settings/config.ts';
 import type { SetCheck } from '../../../../infra/tasks/check-set.ts';
+import type { LeftOut } from '../../../../infra/tasks/left-out.ts';
 import { errorMessage } from '../../../../workflows/contracts/error-message.ts';
 import { type HomeOption, runningConfigOf, stackCommand } from '../../stack/command.ts';
 import { Unsuccessful } from '../../text/errors.ts';
@@ -36,6 +37,7 @@ async function check(named: string, options: CheckOptions): Promise<void> {
   const { openTaskSource } = await import('../../stack/task-source.ts');
   const { openSharedState } = await import('../../../../infra/store/shared-state.ts');
   const { createSetChecker } = await import('../../../../infra/tasks/check-set.ts');
+  const { findLeftOut } = await import('../../../../infra/tasks/left-out.ts');
   const { forEachConcurrently } = await import('../../../../infra/tasks/for-each-concurrently.ts');
   const config = await runningConfigOf(options);
   const { blobs: store } = await openSharedState(config.store);
@@ -61,8 +63,9 @@ async function check(named: string, options: CheckOptions): Promise<void> {
   );
   live('');
   const result = checker.result();
-  if (options.json) printJson({ set: address, ...result });
-  else print(textOf(result));
+  const leftOut = await findLeftOut(address);
+  if (options.json) printJson({ set: address, ...result, leftOut });
+  else print(textOf({ ...result, leftOut }));
   const refused = result.tasks - result.usable;
   if (refused > 0) throw new Unsuccessful(`${counted(refused, 'task')} of ${address} cannot be used`);
 }
@@ -81,7 +84,12 @@ async function dockerProblem({ sandbox, docker: { runtime } }: Config): Promise<
   }
 }
 
-function textOf({ tasks, usable, ungranted, images, largest, refused, settings, graded, needs }: SetCheck): string {
+interface Checked extends SetCheck {
+  readonly leftOut: readonly LeftOut[];
+}
+
+function textOf(checked: Checked): string {
+  const { tasks, usable, ungranted, images, largest, refused, settings, graded, needs, leftOut } = checked;
   const others = ungranted === 0 ? '' : `, ${ungranted} of them with other settings`;
   const left = tasks - usable;
   const summary = [
@@ -108,8 +116,10 @@ function textOf({ tasks, usable, ungranted, images, largest, refused, settings, 
     what: need,
     about: [`${what}; for example ${example}${place === undefined ? '' : ` (${place})`}`],
   }));
+  const apart = leftOut.map(({ count, why, example }) => ({ count, what: why, about: [`for example ${example}`] }));
   const lists = [
     ['refused, because', reasons],
+    ['directories that are left out, with', apart],
     ['refused when they start, without the setting', wanting],
     ['graded by tests in', ways],
     ['need', wanted],
