@@ -8,7 +8,7 @@ import { innerRepositories } from './inner-repositories.ts';
  * may stay, and replaces it. The function can be repeated after an interruption at any point.
  *
  * `strip_inner` does the same with the repositories inside, and comes first, because a submodule's lies in its parent's. One that
- * git cannot read loses its `.git`, and its files stay.
+ * git cannot read loses its `.git`, and its files are kept.
  */
 const stripHistory = `
 # Copies the settings of the repository $1 to the file $2, without those that name other places, programs or extensions.
