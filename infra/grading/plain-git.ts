@@ -4,8 +4,8 @@
  */
 
 /**
- * Comes first in every script that calls git: only the repository's own configuration counts, whoever owns it, and messages are in
- * English.
+ * Comes first in every script that calls git: only the repository's own configuration counts, any account may own it, and messages
+ * are in English.
  */
 export const gitPrelude = `
 export LC_ALL=C HOME=/nonexistent XDG_CONFIG_HOME=/nonexistent GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null

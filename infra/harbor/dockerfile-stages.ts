@@ -3,7 +3,7 @@ import { expandWord, isKnown, ofImage, splitWords, type Variables } from './dock
 
 /** A stage of a build, with the variables that its lines have set so far. */
 export interface Stage {
-  /** Its name in lower case; empty if it has none. */
+  /** The name in lower case; empty if there is none. */
   readonly name: string;
   /** The image or the stage that it starts from. */
   readonly image: string;

@@ -13,7 +13,7 @@ export interface Variables {
 
 /** The character around what is not known. No builder accepts it in a Dockerfile. */
 const mark = '\0';
-/** The deepest nesting of variables in the defaults of others. */
+/** The deepest nesting of defaults in each other. */
 const deepest = 50;
 
 /** Returns a part of a word that only the build can tell. */

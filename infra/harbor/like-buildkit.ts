@@ -33,7 +33,7 @@ const argumentsOf = (platform: Platform): ReadonlyMap<string, string> =>
     ]),
   );
 
-/** What changes about a line. */
+/** The change of a line. */
 interface Edit {
   readonly before?: readonly string[];
   /** The text in place of the instruction. */
