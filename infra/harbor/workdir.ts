@@ -2,11 +2,12 @@ import { posix } from 'node:path';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 
 /** Directories of the system, of all accounts, or of temper's own files, which are more than a task's work. */
-const shared: ReadonlySet<string> = new Set([
-  ...['/', '/bin', '/boot', '/etc', '/home', '/home/agent', '/lib', '/lib32', '/lib64', '/libx32', '/logs', '/root'],
-  ...['/run', '/sbin', '/solution', '/tmp', '/usr', '/usr/bin', '/usr/lib', '/usr/local', '/usr/local/bin'],
-  ...['/usr/sbin', '/usr/share', '/var', '/var/lib', '/var/tmp'],
-]);
+const shared: ReadonlySet<string> = new Set(
+  (
+    '/ /bin /boot /etc /home /home/agent /lib /lib32 /lib64 /libx32 /logs /root /run /sbin /solution /tmp ' +
+    '/usr /usr/bin /usr/lib /usr/local /usr/local/bin /usr/sbin /usr/share /var /var/lib /var/tmp'
+  ).split(' '),
+);
 /** Directories in which nothing can be a task's work either. */
 const closed = ['/.temper', '/dev', '/gw', '/logs/agent', '/logs/verifier', '/proc', '/sys', '/tests'] as const;
 

@@ -24,10 +24,20 @@ import { createFileStore } from '../../helpers/store/file-store.ts';
 const workdir = '/workspace';
 
 /** Names that git quotes, that look like options or patterns, and that a script could split. */
-const names = [
-  ...['plain', 'sp ace', 'données', 'new\nline', 'qu"ote', 'back\\slash', 'tab\there', '-dash', ':(top)x', '*?['],
-  ...['a:b', '$HOME', '%s', ' lead', 'trail ', "it's", '\xff\xfe'],
+const usual = [
+  'plain',
+  'sp ace',
+  'données',
+  'new\nline',
+  'qu"ote',
+  'back\\slash',
+  'tab\there',
+  '-dash',
+  ':(top)x',
+  '*?[',
 ];
+const unusual = ['a:b', '$HOME', '%s', ' lead', 'trail ', "it's", '\xff\xfe'];
+const names = [...usual, ...unusual];
 const name = fc.constantFrom(...names);
 const directory = fc.array(name, { minLength: 1, maxLength: 2 }).map((parts) => parts.join('/'));
 
