@@ -11,6 +11,7 @@ const goJson = ['run', 'pass'].map((Action) => JSON.stringify({ Action, Package:
 const others: Readonly<Partial<Record<LogParserName, readonly string[]>>> = {
   'go-text': goText,
   'go-names': goText,
+  'go-parents': goText,
   'go-json': goJson,
   'go-json-names': goJson,
   'maven-builds': ['+ mvn test -Dtest=x.PassesTest#passes', '[INFO] BUILD SUCCESS'],

@@ -10,12 +10,12 @@ const statuses: Readonly<Record<string, TestStatus>> = {
   XPASS: 'XPASS',
   ERROR: 'ERROR',
 };
-const result = /^(PASS|FAIL|SKIP|XFAIL|XPASS|ERROR): (\S.*)$/s;
+const result = /^\s*(PASS|FAIL|SKIP|XFAIL|XPASS|ERROR):\s(.+)$/s;
 const total = /^# TOTAL: +(\d+)$/;
 
 /**
  * Reads `make check` of automake, whose names of tests are files; those of its TAP driver have a number and a description
- * after the file. Other makefiles print the same lines. A total that differs from the lines before it is a problem.
+ * after the file. Other makefiles print the same lines, also indented (`parse_log_jq`). A total that differs from the lines before it is a problem.
  */
 export const automake: LogParser = {
   parse: (log) => {

@@ -5,6 +5,8 @@ import { createResultCollector } from './result-collector.ts';
 const statuses: Readonly<Record<string, TestStatus>> = { ok: 'PASSED', FAILED: 'FAILED', ignored: 'SKIPPED' };
 const opening = /^running (\d+) tests?$/;
 const outcome = /^(ok|FAILED|ignored)(?:$|[ ,])/;
+/** A result whose line begins with the output of another test. */
+const afterText = /test ([\w:]+)(?: - should panic)? \.\.\. (ok|FAILED|ignored|ignored, .*)$/s;
 
 /** An entry in the list after the details of failures: a path, or that of a documentation test with its line. */
 const listed = /^ {4}([\w:]+|\S+ - .*\(line \d+\).*)$/s;
@@ -19,11 +21,23 @@ export const cargo: LogParser = {
     const collector = createResultCollector();
     let expected: number | null = null;
     let seen = new Set<string>();
-    let running: string | null = null;
+    let running: Running | null = null;
     let inFailures = false;
+    const record = (name: string, status: TestStatus): void => {
+      if (expected === null) collector.recordOutside(name, status);
+      else {
+        seen.add(name);
+        collector.record(name, status);
+      }
+    };
+    const close = (): void => {
+      if (running?.open !== null && running?.done === false) record(running.name, running.open);
+      running = null;
+    };
     for (const line of linesOf(log)) {
       const count = opening.exec(line)?.[1];
       if (count !== undefined) {
+        if (expected !== null) crashed();
         expected = Number(count);
         seen = new Set();
         running = null;
@@ -32,23 +46,53 @@ export const cargo: LogParser = {
       const failed = inFailures ? listed.exec(line)?.[1] : undefined;
       if (failed !== undefined) collector.recordOutside(failed, 'FAILED');
       if (expected !== null && (line === 'failures:' || line === 'successes:' || line.startsWith('test result: '))) {
+        close();
         if (seen.size !== expected)
           collector.recordProblem('miscounted', `${expected} tests were to run, ${seen.size} reported`);
         expected = null;
       }
-      const mark = line.startsWith('test ') ? line.indexOf(' ... ') : -1;
-      if (mark !== -1) running = line.slice('test '.length, mark).replace(/ - should panic$/, '');
-      // With --nocapture, a test's output stands between its name and its result.
-      const status = statuses[outcome.exec(mark === -1 ? line : line.slice(mark + 5))?.[1] ?? ''];
-      if (running === null || status === undefined) continue;
-      if (expected === null) collector.recordOutside(running, status);
+      const test = testIn(line);
+      if (test !== null) {
+        close();
+        running = { name: test.name, open: null, done: false };
+      }
+      // With --nocapture, a test's output stands between its name and its result, perhaps without a line end.
+      const text = test === null ? line : test.rest;
+      const status = statuses[outcome.exec(text)?.[1] ?? ''];
+      if (running === null) continue;
+      if (status === undefined) running.open = statusAtEnd(text) ?? running.open;
       else {
-        seen.add(running);
-        collector.record(running, status);
+        running.done = true;
+        record(running.name, status);
       }
     }
-    if (expected !== null)
+    function crashed(): void {
+      if (running?.done === false) record(running.name, 'ERROR');
       collector.recordProblem('crashed', `a test program ended after ${seen.size} of its ${expected} tests`);
+    }
+    if (expected !== null) crashed();
     return collector.finish();
   },
 };
+
+/** A test whose name was written. */
+interface Running {
+  readonly name: string;
+  /** The status at the end of printed text, which may be a part of that text. */
+  open: TestStatus | null;
+  done: boolean;
+}
+
+/** Reads the name of a test and what follows it. Another test's output may stand before a name that its result follows. */
+function testIn(line: string): { readonly name: string; readonly rest: string } | null {
+  const mark = line.startsWith('test ') ? line.indexOf(' ... ') : -1;
+  if (mark !== -1)
+    return { name: line.slice('test '.length, mark).replace(/ - should panic$/, ''), rest: line.slice(mark + 5) };
+  const [, name, rest = ''] = afterText.exec(line) ?? [];
+  return name === undefined ? null : { name, rest };
+}
+
+function statusAtEnd(text: string): TestStatus | null {
+  const word = ['ok', 'FAILED'].find((one) => text.endsWith(one));
+  return word === undefined ? null : (statuses[word] ?? null);
+}

@@ -40,3 +40,23 @@ export const ctest: LogParser = {
     return collector.finish();
   },
 };
+
+/** A check by CMake: `-- Performing Test HAVE_X - Success`. */
+const check = /^-- performing test (.+) - (success|failed|skipped)$/s;
+const checked: Readonly<Record<string, TestStatus>> = { success: 'PASSED', failed: 'FAILED', skipped: 'SKIPPED' };
+
+/** Reads ids in small letters, and CMake's checks as tests, as Multi-SWE-bench does for Catch2. */
+export const ctestLower: LogParser = {
+  parse: (log) => {
+    const { tests, failedElsewhere, problems } = ctest.parse(log);
+    const collector = createResultCollector();
+    for (const [id, status] of tests) collector.record(id.toLowerCase(), status);
+    for (const [id, status] of failedElsewhere) collector.recordOutside(id.toLowerCase(), status);
+    for (const line of linesOf(log)) {
+      const [, name = '', word = ''] = check.exec(line.trim().toLowerCase()) ?? [];
+      const status = checked[word];
+      if (status !== undefined) collector.record(name, status);
+    }
+    return { ...collector.finish(), problems };
+  },
+};

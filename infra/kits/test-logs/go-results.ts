@@ -9,7 +9,7 @@ export const bareId: GoId = (test) => test;
 
 /**
  * Collects the results of `go test` for the tests of each package. A test that started and never ended crashed its package,
- * so its status is ERROR.
+ * so its status is ERROR. A sub-test that fails, fails the tests around it.
  */
 export function createGoResults(idOf: GoId): {
   readonly started: (packagePath: string | null, test: string) => void;
@@ -27,6 +27,8 @@ export function createGoResults(idOf: GoId): {
     ended: (packagePath, test, status, position) => {
       running.delete(keyOf(packagePath, test));
       collector.record(idOf(test, packagePath), status, position);
+      if (status !== 'FAILED') return;
+      for (const parent of parentsOf(test)) collector.recordOutside(idOf(parent, packagePath), 'FAILED');
     },
     package: (packagePath, status) => collector.recordSuite(packagePath, status),
     broken: (detail) => collector.recordProblem('collection-error', detail),
@@ -36,4 +38,14 @@ export function createGoResults(idOf: GoId): {
       return collector.finish();
     },
   };
+}
+
+/** More than any test has sub-tests around it. */
+const deepestTest = 32;
+
+function parentsOf(test: string): readonly string[] {
+  const parents: string[] = [];
+  for (let end = test.lastIndexOf('/'); end > 0 && parents.length < deepestTest; end = test.lastIndexOf('/', end - 1))
+    parents.push(test.slice(0, end));
+  return parents;
 }

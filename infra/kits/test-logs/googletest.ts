@@ -3,6 +3,7 @@ import type { LogParser, TestStatus } from './log-parser.ts';
 import { createResultCollector } from './result-collector.ts';
 
 const statuses: Readonly<Record<string, TestStatus>> = { OK: 'PASSED', FAILED: 'FAILED', SKIPPED: 'SKIPPED' };
+const startMark = '[ RUN ';
 const started = /^\[ RUN {6}\] (\S+)$/;
 /** A result. Output without a line end may stand before it. */
 const ended = /\[ {2,7}(OK|FAILED|SKIPPED) {1,2}\] (\S+)(?:, where .*?)?( \(\d+ ms\))?$/s;
@@ -11,7 +12,7 @@ const closed = /^\[={10}\] \d+ tests? from .* ran\./;
 
 /**
  * Reads GoogleTest: `Suite.Name`, with `/0` for the value of a parameter. The lists at its end name failures again, without
- * their time; passes need it. A test that began and did not end took its program down.
+ * their time; passes need it, unless their test runs (`--gtest_print_time=0`). A test that began and did not end took its program down.
  */
 export const googletest: LogParser = {
   parse: (log) => {
@@ -38,12 +39,12 @@ export const googletest: LogParser = {
         seen = null;
         running = new Set();
       }
-      const begun = started.exec(line)?.[1];
+      const begun = started.exec(line.slice(Math.max(0, line.lastIndexOf(startMark))))?.[1];
       if (begun !== undefined) running.add(begun);
       const [, word = '', name = '', time] = ended.exec(line.slice(Math.max(0, line.lastIndexOf('[  ')))) ?? [];
       const status = statuses[word];
       if (status === undefined) continue;
-      if (time === undefined) collector.recordOutside(name, status);
+      if (time === undefined && !running.has(name)) collector.recordOutside(name, status);
       else {
         seen?.add(name);
         collector.record(name, status);

@@ -44,3 +44,33 @@ export const indentOf = (line: string): number => line.length - line.trimStart()
 
 /** Removes the duration from a title such as `adds (3 ms)`. */
 export const withoutDuration = (title: string): string => title.replace(/ \(\d+(?:\.\d+)? ?m?s\)$/, '');
+
+/** Returns the number of blanks that stand before a position. */
+export function blanksBefore(line: string, at: number): number {
+  let start = at;
+  while (start > 0 && line[start - 1] === ' ') start -= 1;
+  return at - start;
+}
+
+/**
+ * Returns a line from a mark on, with the indentation of the mark, which is even. A test's output without a line end stands
+ * before it, and may end with a blank.
+ */
+export function fromMark(line: string, mark: RegExp): string {
+  const at = line.search(mark);
+  return at === -1 ? '' : fromPosition(line, at);
+}
+
+export function fromPosition(line: string, at: number): string {
+  const blanks = blanksBefore(line, at);
+  return line.slice(at - blanks + (blanks === at ? 0 : blanks % 2));
+}
+
+/** The longest text in parentheses at the end of a title that is looked at. */
+const longestNote = 64;
+
+/** Removes the text in parentheses at the end of a title if it has a form, such as that of an amount. */
+export function withoutNote(title: string, form: RegExp): string {
+  const at = title.lastIndexOf(' (');
+  return at !== -1 && title.length - at <= longestNote && form.test(title.slice(at)) ? title.slice(0, at) : title;
+}

@@ -3,23 +3,26 @@ import type { LogParser } from './log-parser.ts';
 import { maven } from './maven.ts';
 import { createResultCollector } from './result-collector.ts';
 
-/** The trace that a shell writes of a command with one test, and the end of its build. */
-const command = /^\+.* -Dtest=(\S+)/s;
+/** A command with one test, such as in the trace that a shell writes, and the end of its build. */
+const command = /^.*-Dtest=(\S+)/s;
 const build = /BUILD (SUCCESS|FAILURE)$/;
+
+/** The id of a build whose command the log does not show. */
+const unnamed = '---NO TEST NAME FOUND YET---';
 
 /**
  * Reads several runs of Maven in one log, each of one test, under `set -x`: the id is what `-Dtest` names, and its status is
- * that of the build (SWE-bench's `parse_log_maven`). The code under test can print such lines, so a failure that Maven
+ * that of the build (SWE-bench's `parse_log_maven`, with its id for a build without such a command). The code under test can print such lines, so a failure that Maven
  * itself names counts against each spelling of that test.
  */
 export const mavenBuilds: LogParser = {
   parse: (log) => {
     const collector = createResultCollector();
-    let test: string | null = null;
+    let test = unnamed;
     for (const line of linesOf(log)) {
       test = command.exec(line)?.[1]?.replace(/^(['"])(.*)\1$/s, '$2') ?? test;
       const end = build.exec(line.trimEnd())?.[1];
-      if (end !== undefined && test !== null) collector.record(test, end === 'SUCCESS' ? 'PASSED' : 'FAILED');
+      if (end !== undefined) collector.record(test, end === 'SUCCESS' ? 'PASSED' : 'FAILED');
     }
     const named = maven.parse(log);
     for (const [id, status] of [...named.tests, ...named.failedElsewhere]) {

@@ -8,7 +8,7 @@ const ofClass =
 const elapsed = 'Time elapsed: ';
 const time = /^Time elapsed: [\d.,]+ \w+(?: *<<< (FAILURE|ERROR)!)?$/;
 const level = /^\[(?:INFO|WARNING|ERROR)\] /;
-const running = /^Running (\S.*)$/s;
+const running = /(?:^|\] )Running ([\w$.]+)$/;
 const counts = 'Tests run: ';
 const crash = 'The forked VM terminated without';
 
@@ -35,7 +35,10 @@ export const maven: LogParser = {
         const owner = /^([\w.$]+)\.[^.]*$/.exec(test)?.[1];
         if (owner !== undefined && how !== undefined) collector.recordOutside(owner, statusBy(how));
       }
-      last = running.exec(text)?.[1] ?? (run === '' ? last : null);
+      const begun = running.exec(line)?.[1];
+      // Tests may print such lines: a class has its package before it, or is the first that is named.
+      if (run !== '') last = null;
+      else if (begun !== undefined && (last === null || begun.includes('.'))) last = begun;
       if (text.startsWith('COMPILATION ERROR')) collector.recordProblem('collection-error', text);
       else if (text.includes(crash)) collector.recordProblem('crashed', text);
     }

@@ -1,10 +1,13 @@
-import { linesOf, withoutDuration } from './lines.ts';
+import { fromMark, linesOf, withoutDuration } from './lines.ts';
 import type { LogParser, TestStatus } from './log-parser.ts';
 import { createResultCollector } from './result-collector.ts';
 import { createTitlePath, positioned } from './title-path.ts';
 
 const marks: Readonly<Record<string, TestStatus>> = { '✔': 'PASSED', '✖': 'FAILED', '﹣': 'SKIPPED', '⚠': 'XFAIL' };
 const entry = /^( *)([✔✖﹣⚠▶]) (.+)$/s;
+const anyMark = /[✔✖﹣⚠▶] /;
+/** A result after printed text, which has a time. */
+const timed = /\(\d+(?:\.\d+)?ms\)(?: # .*)?$/s;
 
 /**
  * Reads node:test's `spec` report. Ids are those of its TAP report. After the totals it repeats the failures without their
@@ -20,7 +23,7 @@ export const nodeSpec: LogParser = {
         inTree = false;
         continue;
       }
-      const [, indent, mark = '', rest = ''] = entry.exec(line) ?? [];
+      const [, indent, mark = '', rest = ''] = entry.exec(line) ?? afterText(line) ?? [];
       if (indent === undefined) continue;
       const [, plain = rest, directive] = /^(.*) # (SKIP|TODO)\b/s.exec(rest) ?? [];
       const title = withoutDuration(plain);
@@ -32,6 +35,12 @@ export const nodeSpec: LogParser = {
     return collector.finish();
   },
 };
+
+/** Reads a suite or a result that stands after text without a line end. */
+function afterText(line: string): RegExpExecArray | null {
+  const found = entry.exec(fromMark(line, anyMark));
+  return found !== null && (found[2] === '▶' || timed.test(found[3] ?? '')) ? found : null;
+}
 
 function statusOf(mark: string, directive: string | undefined): TestStatus | undefined {
   if (directive === 'SKIP') return 'SKIPPED';

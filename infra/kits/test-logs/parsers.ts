@@ -2,11 +2,11 @@ import { automake } from './automake.ts';
 import { bats } from './bats.ts';
 import { cargo } from './cargo.ts';
 import { catch2 } from './catch2.ts';
-import { ctest } from './ctest.ts';
+import { ctest, ctestLower } from './ctest.ts';
 import { goJson, goJsonNames } from './go-json.ts';
-import { goText, goTextNames } from './go-text.ts';
+import { goText, goTextNames, goTextParents } from './go-text.ts';
 import { googletest } from './googletest.ts';
-import { gradle, gradleTasks } from './gradle.ts';
+import { gradle, gradleLines, gradleTasks } from './gradle.ts';
 import { jest, jestFiles, jestPlainFiles, jestTitles } from './jest.ts';
 import { junit } from './junit.ts';
 import type { LogParser } from './log-parser.ts';
@@ -21,18 +21,21 @@ import { pytest } from './pytest.ts';
 import { withMouseButtonNumbers, withShortPaths } from './pytest-id.ts';
 import { redis, redisPlainTitles } from './redis.ts';
 import { withSpelling } from './result-collector.ts';
+import { rspec } from './rspec.ts';
 import { sympy } from './sympy.ts';
 import { tap } from './tap.ts';
 import { tapLines } from './tap-lines.ts';
 import { django, unittest } from './unittest.ts';
 import { vitest } from './vitest.ts';
+import { vitestLines, vitestTitles } from './vitest-lines.ts';
 import { workspaceTitles } from './workspace-titles.ts';
 
 /**
  * The parsers of test logs, by the runner's name. Where a data set spells ids in its own way, the runner has a second entry:
- * `pytest-options`, `pytest-matplotlib`, `django`, `jest-titles` and `go-names` are SWE-bench's, as are
- * `maven-builds` and `tap-lines`; `ctest-lower`, `gradle-tasks`, `jest-files`, `jest-plain-files`, `mocha-json-files`,
- * `mocha-titles`, `redis-plain-titles` and `workspace-titles` are Multi-SWE-bench's.
+ * `pytest-options`, `pytest-matplotlib`, `django`, `jest-titles` and `go-names` are SWE-bench's, as are `gradle-lines`,
+ * `maven-builds`, `tap-lines` and `vitest-lines`; `ctest-lower`, `go-parents`, `gradle-tasks`, `jest-files`,
+ * `jest-plain-files`, `mocha-json-files`, `mocha-titles`, `redis-plain-titles`, `vitest-titles` and `workspace-titles` are
+ * Multi-SWE-bench's.
  */
 export const logParsers = {
   automake,
@@ -40,14 +43,16 @@ export const logParsers = {
   cargo,
   catch2,
   ctest,
-  'ctest-lower': withSpelling(ctest, (id) => id.toLowerCase()),
+  'ctest-lower': ctestLower,
   django,
   'go-json': goJson,
   'go-json-names': goJsonNames,
   'go-names': goTextNames,
+  'go-parents': goTextParents,
   'go-text': goText,
   googletest,
   gradle,
+  'gradle-lines': gradleLines,
   'gradle-tasks': gradleTasks,
   jest,
   'jest-files': jestFiles,
@@ -68,11 +73,14 @@ export const logParsers = {
   'pytest-options': withSpelling(pytest, withShortPaths),
   redis,
   'redis-plain-titles': redisPlainTitles,
+  rspec,
   sympy,
   tap,
   'tap-lines': tapLines,
   unittest,
   vitest,
+  'vitest-lines': vitestLines,
+  'vitest-titles': vitestTitles,
   'workspace-titles': workspaceTitles,
 } as const satisfies Record<string, LogParser>;
 
@@ -96,25 +104,18 @@ const published: Readonly<Record<string, LogParserName>> = {
   parse_log_gotest: 'go-names',
   parse_log_cargo: 'cargo',
   parse_log_jest: 'jest-titles',
-  parse_log_vitest: 'vitest',
+  parse_log_vitest: 'vitest-lines',
   parse_log_phpunit: 'phpunit',
   parse_log_googletest: 'googletest',
-  parse_log_gradle_custom: 'gradle',
+  parse_log_gradle_custom: 'gradle-lines',
   parse_log_jq: 'automake',
   parse_log_maven: 'maven-builds',
   parse_log_redis: 'redis',
   parse_log_tap: 'tap-lines',
-  ...namesOf('go-names', 'beego/beego', 'caddyserver/caddy', 'cli/cli', 'concourse/concourse', 'etcd-io/etcd'),
-  ...namesOf('go-names', 'fatedier/frp', 'gin-gonic/gin', 'go-gorm/gorm', 'gohugoio/hugo', 'grpc/grpc-go'),
-  ...namesOf(
-    'go-names',
-    'istio/istio',
-    'jesseduffield/lazygit',
-    'junegunn/fzf',
-    'labstack/echo',
-    'nats-io/nats-server',
-  ),
-  ...namesOf('go-names', 'nektos/act', 'prometheus/prometheus', 'syncthing/syncthing', 'zeromicro/go-zero'),
+  ...namesOf('go-names', 'beego/beego', 'caddyserver/caddy', 'cli/cli', 'concourse/concourse', 'fatedier/frp'),
+  ...namesOf('go-names', 'gohugoio/hugo', 'istio/istio', 'jesseduffield/lazygit', 'junegunn/fzf', 'labstack/echo'),
+  ...namesOf('go-names', 'nats-io/nats-server', 'nektos/act', 'prometheus/prometheus', 'syncthing/syncthing'),
+  ...namesOf('go-parents', 'etcd-io/etcd', 'gin-gonic/gin', 'go-gorm/gorm', 'grpc/grpc-go', 'zeromicro/go-zero'),
   ...namesOf('cargo', 'BurntSushi/ripgrep', 'alacritty/alacritty', 'bee-san/RustScan', 'clap-rs/clap'),
   ...namesOf('cargo', 'fish-shell/fish-shell', 'helix-editor/helix', 'nushell/nushell', 'rayon-rs/rayon'),
   ...namesOf('cargo', 'rusqlite/rusqlite', 'rust-lang/mdBook', 'serde-rs/serde', 'sharkdp/bat', 'sharkdp/fd'),
@@ -137,7 +138,7 @@ const published: Readonly<Record<string, LogParserName>> = {
   ...namesOf('mocha-titles', 'axios/axios'),
   ...namesOf('mocha-json', 'expressjs/express'),
   ...namesOf('mocha-json-files', 'mui/material-ui'),
-  ...namesOf('vitest', 'sveltejs/svelte', 'vuejs/core'),
+  ...namesOf('vitest-titles', 'sveltejs/svelte', 'vuejs/core'),
   ...namesOf('workspace-titles', 'Kong/insomnia'),
 };
 

@@ -11,8 +11,10 @@ const marks: Readonly<Record<string, TestStatus>> = {
   '⚠': 'PASSED',
   '☢': 'PASSED',
 };
-const entry = /^ ([✔✘↩∅⚠☢]) (.+)$/s;
-const heading = /^(\S.*) \([\w\\]+\)$/s;
+const entry = /^\s*([✔✘↩∅⚠☢])\s*(.*)$/s;
+/** A result. Output without a line end may stand before it. */
+const mark = / [✔✘↩∅⚠☢] /;
+const heading = /^([\p{L}\p{N}_].+) \([^\s()]+\)$/su;
 const list = /^There (?:was|were) \d+ (error|failure|skipped test|incomplete test)s?:$/;
 const listed: Readonly<Record<string, TestStatus>> = {
   error: 'ERROR',
@@ -33,8 +35,8 @@ export const phpunit: LogParser = {
     let group = '';
     let inList: TestStatus | undefined;
     for (const line of linesOf(log)) {
-      const [, mark = '', title = ''] = entry.exec(line) ?? [];
-      const status = marks[mark];
+      const [, found = '', title = ''] = entry.exec(line) ?? entry.exec(afterText(line)) ?? [];
+      const status = marks[found];
       if (status !== undefined)
         collector.record(...positioned([group, withoutTime(title)], withoutTime(title), status));
       group = heading.exec(line)?.[1] ?? group;
@@ -49,4 +51,12 @@ export const phpunit: LogParser = {
   },
 };
 
-const withoutTime = (title: string): string => title.trimEnd().replace(/ \[\d+(?:\.\d+)? ms\]$/, '');
+const withoutTime = (title: string): string =>
+  title
+    .trimEnd()
+    .replace(/ \[ *\d+(?:\.\d+)? *m?s *\]$/i, '')
+    .trimEnd();
+
+/** Returns a line from its mark on. A frame's line is part of the message of a failure. */
+const afterText = (line: string): string =>
+  /^\s*[│┐├╵┴]/.test(line) ? '' : line.slice(Math.max(0, line.search(mark)));

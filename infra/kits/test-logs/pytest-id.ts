@@ -22,6 +22,17 @@ export function idBeforeReason(text: string): string {
 
 const endsAt = (text: string, index: number): boolean => index === text.length || text.startsWith(reasonMark, index);
 
+/** Returns the id at the start of a text: up to the first blank after its file and outside of its parameters. */
+export function nodeAtStart(text: string): string {
+  let depth = 0;
+  for (let index = Math.max(0, text.indexOf('::')); index < text.length; index += 1) {
+    if (text[index] === '[') depth += 1;
+    else if (text[index] === ']') depth -= 1;
+    else if (text[index] === ' ' && depth <= 0) return text.slice(0, index);
+  }
+  return text;
+}
+
 /**
  * Spells an id as SWE-bench does for pydicom, requests and pylint: a parameter that is an absolute path is reduced to its
  * last part, since the rest differs between machines (swebench/harness/log_parsers/python.py, `parse_log_pytest_options`).

@@ -1,17 +1,20 @@
 import { headingIn, linesOf } from './lines.ts';
-import type { LogParser, TestStatus } from './log-parser.ts';
-import { idBeforeReason } from './pytest-id.ts';
+import type { LogParser } from './log-parser.ts';
+import { nodeAtStart } from './pytest-id.ts';
+import {
+  isOfWorker,
+  type PytestReport,
+  parentsOfFailedPart,
+  statusAtEnd,
+  summaryReport,
+  verboseReport,
+} from './pytest-lines.ts';
 import { createResultCollector, type ResultCollector } from './result-collector.ts';
 
-type Report = readonly [id: string, status: TestStatus];
-
-const summaryLine = /^(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS) (\S.*)$/s;
 const quietEnd = /^(?:no tests ran|\d+ [a-z]+)(?:, \d+ [a-z]+)* in \d/;
-const statuses: readonly TestStatus[] = ['PASSED', 'FAILED', 'ERROR', 'SKIPPED', 'XFAIL', 'XPASS'];
-const withReason: readonly TestStatus[] = ['SKIPPED', 'XFAIL', 'XPASS'];
 
 /**
- * Reads one run of pytest, with `-rA` or `-v`.
+ * Reads one run of pytest, with `-rA` or `-v`. A failed sub-test fails its test.
  *
  * The output of tests comes before the short test summary. So only the last summary counts, up to pytest's closing line,
  * and nothing outside it except skips, which it does not name. Without passes in the summary (no `-rA`) verbose lines count
@@ -21,13 +24,14 @@ const withReason: readonly TestStatus[] = ['SKIPPED', 'XFAIL', 'XPASS'];
 export const pytest: LogParser = {
   parse: (log) => {
     const collector = createResultCollector();
-    const progress: Report[] = [];
+    const progress = createProgress();
     let summary: string[] = [];
     let section: 'progress' | 'summary' | 'other' = 'progress';
     for (const line of linesOf(log)) {
       const heading = headingIn(line, '=');
-      const report = verboseReport(line);
-      for (const one of [report, summaryReport(line)]) if (one?.[0].includes('::')) collector.recordOutside(...one);
+      for (const one of [verboseReport(line), summaryReport(line)])
+        if (one?.[0].includes('::')) collector.recordOutside(...one);
+      for (const id of parentsOfFailedPart(line)) collector.recordOutside(id, 'FAILED');
       if (heading === 'short test summary info') {
         section = 'summary';
         summary = [];
@@ -36,14 +40,49 @@ export const pytest: LogParser = {
       } else if (section === 'summary') {
         if (quietEnd.test(line)) section = 'other';
         else summary.push(line);
-      } else if (section === 'progress' && report !== null) progress.push(report);
+      } else if (section === 'progress') progress.read(line);
       if (line.startsWith('INTERNALERROR> ')) collector.recordProblem('crashed', line);
     }
     const passesListed = readSummary(summary, collector);
-    for (const [id, status] of progress) if (!passesListed || status === 'SKIPPED') collector.record(id, status);
+    for (const [id, status] of progress.reports) {
+      if (!passesListed || status === 'SKIPPED') collector.record(id, status);
+    }
+    const unfinished = section === 'progress' ? progress.running() : null;
+    if (unfinished !== null) {
+      collector.record(unfinished, 'ERROR');
+      collector.recordProblem('crashed', `pytest ended within ${unfinished}`);
+    }
     return collector.finish();
   },
 };
+
+/**
+ * Reads the lines of `-v`. A test's id is written before the test runs. With `-s`, and with a live log, its status may follow
+ * on a later line. Workers of pytest-xdist write each id twice, and whole lines only.
+ */
+function createProgress(): {
+  readonly read: (line: string) => void;
+  readonly reports: readonly PytestReport[];
+  readonly running: () => string | null;
+} {
+  const reports: PytestReport[] = [];
+  let running: string | null = null;
+  let hasWorkers = false;
+  return {
+    read: (line) => {
+      hasWorkers ||= isOfWorker(line);
+      const report = verboseReport(line);
+      const late = running === null || hasWorkers ? null : statusAtEnd(line);
+      const begun = /^[^\s[]/.test(line) ? nodeAtStart(line) : '';
+      if (report !== null) reports.push(report);
+      else if (running !== null && late !== null) reports.push([running, late[1]]);
+      if (report !== null || late !== null) running = null;
+      else if (/^[^\s:]+\.\w+::\S/.test(begun)) running = begun.trim();
+    },
+    reports,
+    running: () => (hasWorkers ? null : running),
+  };
+}
 
 /** Whether the summary names the tests that passed, which makes it complete. */
 function readSummary(lines: readonly string[], collector: ResultCollector): boolean {
@@ -59,28 +98,4 @@ function readSummary(lines: readonly string[], collector: ResultCollector): bool
     passesListed ||= status === 'PASSED';
   }
   return passesListed;
-}
-
-/** Reads `STATUS id - reason`; the id is a file if that could not be collected. */
-function summaryReport(line: string): Report | null {
-  const [, word, rest = ''] = summaryLine.exec(line) ?? [];
-  const status = statuses.find((one) => one === word);
-  // A passed test has no reason: all of the rest is its id.
-  return status === undefined ? null : [status === 'PASSED' ? rest : idBeforeReason(rest), status];
-}
-
-/** Reads `id STATUS (reason) [ 50%]`, or `[gw0] [ 50%] STATUS id` of pytest-xdist. */
-function verboseReport(line: string): Report | null {
-  const [, word, worked = ''] = /^\[gw\d+\] \[ *\d+%\] ([A-Z]+) (\S.*)$/s.exec(line) ?? [];
-  const status = statuses.find((one) => one === word);
-  if (status !== undefined) return [worked, status];
-  const text = (line.endsWith('%]') ? line.slice(0, line.lastIndexOf('[')) : line).trimEnd();
-  const plain = statuses.find((one) => text.endsWith(` ${one}`));
-  if (plain !== undefined) return node(text.slice(0, -plain.length), plain);
-  const reasoned = withReason.find((one) => text.includes(` ${one} (`));
-  return reasoned === undefined ? null : node(text.slice(0, text.indexOf(` ${reasoned} (`)), reasoned);
-}
-
-function node(text: string, status: TestStatus): Report | null {
-  return text.includes('::') && !text.startsWith(' ') ? [text.trim(), status] : null;
 }

@@ -1,4 +1,4 @@
-import { indentOf, linesOf } from './lines.ts';
+import { blanksBefore, indentOf, linesOf } from './lines.ts';
 import type { LogParser, ParsedTests, TestStatus } from './log-parser.ts';
 import { createResultCollector } from './result-collector.ts';
 import { createTitlePath, positioned } from './title-path.ts';
@@ -21,10 +21,13 @@ export function parseTap(log: string, titleOf: (description: string) => string):
   let reported = 0;
   let block: number | null = null;
   let afterResult = -1;
+  const numbers = createNumbers();
   for (const line of linesOf(log)) {
-    const indent = indentOf(line);
-    const text = line.slice(indent).trimEnd();
+    const own = afterText(line, numbers.next);
+    const indent = indentOf(own);
+    const text = own.slice(indent).trimEnd();
     const [, word, number = '', rest = ''] = result.exec(text) ?? [];
+    if (word !== undefined) numbers.note(indent, Number(number));
     const { description, status } = read(word === 'ok', rest);
     const title = titleOf(description) || number;
     if (block !== null && (text === '' || indent >= block)) {
@@ -46,6 +49,44 @@ export function parseTap(log: string, titleOf: (description: string) => string):
     collector.recordProblem('miscounted', `the plan has ${planned} tests, ${reported} were reported`);
   }
   return collector.finish();
+}
+
+/** The longest printed text before a result on its line. */
+const longestText = 4096;
+const textBefore = /(?:not ok|ok) \d+(?= |$)|# Subtest: /g;
+
+/**
+ * Returns a line without the text that was printed before its result, or before the name of a sub-test, without a line end.
+ * Only a pass with the next number of its level is known to be one. A comment has no results.
+ */
+function afterText(line: string, nextOf: (indent: number) => number): string {
+  const trimmed = line.trimStart();
+  if (trimmed.startsWith('#') || result.test(trimmed) || line.length > longestText) return line;
+  for (const { index, 0: found } of line.matchAll(textBefore)) {
+    const start = index - blanksBefore(line, index);
+    const own = line.slice(start);
+    // Printed text may end with blanks; levels are four apart.
+    const indent = Math.floor(indentOf(own) / 4) * 4;
+    const number = /\d+$/.exec(found)?.[0];
+    if (start > 0 && (number === undefined || found.startsWith('not') || Number(number) === nextOf(indent)))
+      return `${' '.repeat(indent)}${own.trimStart()}`;
+  }
+  return line;
+}
+
+/** Tracks the numbers of results by their indentation. */
+function createNumbers(): {
+  readonly note: (indent: number, number: number) => void;
+  readonly next: (indent: number) => number;
+} {
+  const last = new Map<number, number>();
+  return {
+    note: (indent, number) => {
+      for (const level of last.keys()) if (level > indent) last.delete(level);
+      last.set(indent, number);
+    },
+    next: (indent) => (last.get(indent) ?? 0) + 1,
+  };
 }
 
 /** Reads a result line. A test marked TODO is expected to fail: TAP ignores its failure, and counts its success as a bonus. */

@@ -12,19 +12,25 @@ const marks: Readonly<Record<string, TestStatus>> = {
   '□': 'SKIPPED',
 };
 const entry = /^ *([✓✔×✗↓□]) (\S.* > .+)$/s;
+const mark = / [✓✔×✗↓□] (?=\S)/g;
+/** The heading of the details of failures, which quote the code of tests. */
+const details = /^⎯+ (?:Failed|Unhandled) /;
 const failure = /^ *FAIL +(\S.*)$/s;
+const failureMark = ' FAIL  ';
 
 /**
- * Reads vitest with `--reporter=verbose`: each line has the full path to its test, `file > suite > test`, which is the id
- * (also SWE-bench's: swebench/harness/log_parsers/javascript.py, `parse_log_vitest`). Failures are repeated below.
+ * Reads vitest with `--reporter=verbose`: each line has the full path to its test, `file > suite > test`, which is the id.
+ * Failures are repeated below. Output without a line end may stand before a result.
  */
 export const vitest: LogParser = {
   parse: (log) => {
     const collector = createResultCollector();
+    let inDetails = false;
     for (const line of linesOf(log)) {
-      const [, mark = '', title = ''] = entry.exec(line) ?? [];
-      const status = marks[mark];
-      const failed = failure.exec(line)?.[1]?.trimEnd();
+      inDetails ||= details.test(line);
+      const [, found = '', title = ''] = entry.exec(line) ?? (inDetails ? null : entry.exec(afterText(line))) ?? [];
+      const status = marks[found];
+      const failed = failure.exec(line.slice(Math.max(0, line.lastIndexOf(failureMark))))?.[1]?.trimEnd();
       if (status !== undefined) collector.record(withoutNotes(title), status);
       else if (failed?.includes(' > ')) collector.record(failed, 'FAILED');
       else if (failed?.includes(' [ ') && failed.endsWith(' ]')) collector.recordProblem('collection-error', failed);
@@ -32,6 +38,12 @@ export const vitest: LogParser = {
     return collector.finish();
   },
 };
+
+/** Returns a line from its last mark on. */
+function afterText(line: string): string {
+  const last = [...line.matchAll(mark)].at(-1);
+  return last === undefined ? '' : line.slice(last.index);
+}
 
 /**
  * Removes the notes after a title: skipped, number of retries, and duration, which older versions write last. It works word by

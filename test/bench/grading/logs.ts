@@ -72,6 +72,10 @@ const ctest = lines((index) =>
 );
 const mocha = lines((index) => grouped(index, `  ${group(index)}\n`, `    ✔ ${name(index)}\n`));
 
+const vitest = lines((index) =>
+  noisy(index, ` ✓ src/${group(index)}.test.ts > ${group(index)} > ${name(index)} 2ms\n`),
+);
+
 const redis = lines((index) => noisy(index, `[ok]: ${name(index)} (1 ms)\n`));
 const mochaJson: LogForm = {
   head: () => '{\n  "stats": {\n  },\n  "pending": [],\n  "failures": [],\n  "passes": [\n',
@@ -95,9 +99,11 @@ const forms: Readonly<Record<LogParserName, LogForm>> = {
   'go-json': goJson,
   'go-json-names': goJson,
   'go-names': goText,
+  'go-parents': goText,
   'go-text': goText,
   googletest: lines((index) => noisy(index, `[       OK ] ${group(index)}.${name(index)} (0 ms)\n`)),
   gradle,
+  'gradle-lines': gradle,
   'gradle-tasks': gradle,
   jest,
   'jest-files': jest,
@@ -130,11 +136,14 @@ const forms: Readonly<Record<LogParserName, LogForm>> = {
   'pytest-options': pytest,
   redis,
   'redis-plain-titles': redis,
+  rspec: lines((index) => grouped(index, `\nGroup ${group(index)}\n`, `  ${name(index)}\n`)),
   sympy: lines((index) => noisy(index, `test_${name(index)} ok\n`)),
   tap,
   'tap-lines': tap,
   unittest,
-  vitest: lines((index) => noisy(index, ` ✓ src/${group(index)}.test.ts > ${group(index)} > ${name(index)} 2ms\n`)),
+  vitest,
+  'vitest-lines': vitest,
+  'vitest-titles': vitest,
   'workspace-titles': lines((index) => noisy(index, ` ✓ src/${name(index)}.test.ts (3 tests) 2ms\n`)),
 };
 

@@ -40,7 +40,7 @@ const mochaJsonRun = (failed: string): Run => ({
   written: ['yarn run mocha --reporter json', mochaReport('failures'), 'error Command failed with exit code 1.'],
   forged: [mochaReport('passes'), '    ✔ fails', '{', '  "stats": {', '}', '  "passes": [', '  1 passing (1ms)'],
 });
-/** The runs of runners for Java, C and C++. */
+/** The runs of runners for Java, Ruby, C and C++. */
 export const javaAndCRuns = {
   'jest-files': [
     {
@@ -88,6 +88,34 @@ export const javaAndCRuns = {
       failed: 'fails',
       written: ['FAIL src/a.test.ts\n  s\n    ✓ adds (1 ms)\n    ✕ fails (2 ms)\n', '  ● s › fails\n\n    no\n'],
       forged: ['PASS src/a.test.ts', '    ✓ fails (1 ms)', '  ✓ fails', 'FAIL zzz.test.ts'],
+    },
+  ],
+  rspec: [
+    {
+      failed: 's fails',
+      byPosition: true,
+      written: [
+        '',
+        's',
+        '  adds',
+        '  fails (FAILED - 1)',
+        '',
+        'Failures:',
+        '  1) s fails',
+        '2 examples, 1 failure',
+        'Failed examples:',
+        'rspec ./spec/s_spec.rb:3 # s fails',
+      ],
+      forged: [
+        's',
+        '  fails',
+        'text  fails',
+        '    deeper',
+        '',
+        'Failures:',
+        '  zzz (FAILED - 2)',
+        '1 example, 0 failures',
+      ],
     },
   ],
   ponytest: [
@@ -180,6 +208,7 @@ export const javaAndCRuns = {
     },
   ],
   gradle: [gradleRun],
+  'gradle-lines': [gradleRun],
   'gradle-tasks': [gradleRun, { ...gradleRun, failed: 'test' }],
   maven: [
     {

@@ -81,6 +81,12 @@ const unittestRun = (failed: string, written: readonly string[]): Run => ({
 const plainTest = ['test_b (m.T.test_b) ... FAIL'];
 const describedTest = ['test_b (m.T.test_b)', 'Says so. ... ', 'FAIL'];
 
+const vitestRun: Run = {
+  failed: 'a.ts > suite > fails',
+  written: [' ✓ a.ts > suite > adds 2ms', ' × a.ts > suite > fails 5ms', ' FAIL  a.ts > suite > fails'],
+  forged: [' ✓ a.ts > suite > fails 1ms', ' ↓ a.ts > suite > fails [skipped]', ' × a.ts > suite > zzz 5ms'],
+};
+
 export const runs: Readonly<Record<LogParserName, readonly Run[]>> = {
   ...javaAndCRuns,
   'ctest-lower': javaAndCRuns.ctest,
@@ -139,6 +145,7 @@ export const runs: Readonly<Record<LogParserName, readonly Run[]>> = {
   'go-json': [{ failed: 'p.B', written: goEvents, forged: goPasses }],
   'go-json-names': [{ failed: 'B', written: goEvents, forged: goPasses }],
   'go-names': [{ failed: 'B', written: goFailure, forged: goForged }],
+  'go-parents': [{ failed: 'B', written: goFailure, forged: goForged }],
   'go-text': [{ failed: 'p.B', byPosition: true, written: goFailure, forged: goForged }],
   jest: [jestRun('suite › fails'), jestTop],
   'jest-titles': [jestRun('fails'), jestTop],
@@ -283,11 +290,7 @@ export const runs: Readonly<Record<LogParserName, readonly Run[]>> = {
       ],
     },
   ],
-  vitest: [
-    {
-      failed: 'a.ts > suite > fails',
-      written: [' ✓ a.ts > suite > adds 2ms', ' × a.ts > suite > fails 5ms', ' FAIL  a.ts > suite > fails'],
-      forged: [' ✓ a.ts > suite > fails 1ms', ' ↓ a.ts > suite > fails [skipped]', ' × a.ts > suite > zzz 5ms'],
-    },
-  ],
+  vitest: [vitestRun],
+  'vitest-lines': [vitestRun],
+  'vitest-titles': [vitestRun],
 };

@@ -28,10 +28,12 @@ const samples: Readonly<Partial<Record<LogParserName, string>>> = {
   'node-spec': '▶ suite\n  ✔ adds (1ms)\n  ✖ fails (1ms)\n✖ suite (2ms)\n',
   phpunit: 'C (T\\C)\n ✔ Adds\n ✘ Fails\n',
   pytest: '== short test summary info ==\nPASSED t.py::a[x y]\nFAILED t.py::b - no\n== 1 failed, 1 passed in 0.1s ==\n',
+  rspec: '\ns\n  adds\n  fails (FAILED - 1)\n\n2 examples, 1 failure\n',
   sympy: 'test_a ok\ntest_b F\n',
   tap: 'TAP version 13\nok 1 - adds\nnot ok 2 - fails\n1..2\n',
   unittest: 'test_a (m.T.test_a) ... ok\ntest_b (m.T.test_b) ... FAIL\n',
   vitest: ' ✓ a.ts > suite > adds 2ms\n × a.ts > suite > fails 5ms\n',
+  'vitest-lines': ' ✓ a.ts (2 tests) 2ms\n × fails 5ms\n',
 };
 
 /** Text that resembles logs more often than random text would. */

@@ -232,7 +232,7 @@ it('are found by the names that data sets give them', () => {
   const others = ['axios/axios', 'catchorg/Catch2', 'ponylang/ponyc', 'vuejs/core', 'Kong/insomnia'];
   assert.deepEqual(
     [...names, ...others].map(runnerOf),
-    'redis tap-lines maven-builds jest-files jest-plain-files mocha-titles ctest-lower ponytest vitest workspace-titles'.split(
+    'redis tap-lines maven-builds jest-files jest-plain-files mocha-titles ctest-lower ponytest vitest-titles workspace-titles'.split(
       ' ',
     ),
   );
