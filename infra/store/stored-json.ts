@@ -8,7 +8,7 @@ export function storedJson(place: string, bytes: Uint8Array): unknown {
   } catch (cause) {
     throw new TemperFailure(
       'BlobMissing',
-      `${place}: expected JSON, got ${bytes.byteLength} bytes that are none: ${errorMessage(cause)}; restore it from a backup`,
+      `${place}: expected JSON, and its ${bytes.byteLength} bytes do not parse: ${errorMessage(cause)}; restore it from a backup`,
       { cause },
     );
   }

@@ -114,7 +114,7 @@ fi
 # Split the PATH. A colon at its end names the workdir, too.
 path=$path:
 set -f; IFS=:; set -- $path; unset IFS; set +f
-# Tests may enter the virtual environments of the workdir, or name programs of theirs.
+# Tests may enter the virtual environments of the workdir, or name programs in them.
 for venv in "$workdir"/pyvenv.cfg "$workdir"/*/pyvenv.cfg "$workdir"/.[!.]*/pyvenv.cfg \\
   "$workdir"/*/*/pyvenv.cfg "$workdir"/*/.[!.]*/pyvenv.cfg; do
   bin=\${venv%/*}/bin

@@ -22,7 +22,7 @@ describe('a document that is cut in half', async () => {
     const records = createRecords(join(home, 'runs'));
     await records.write('key', 'group-1', { index: 1, task: 'a task' });
     await cut('runs/key', /^group-1/);
-    const named = { type: 'BlobMissing', message: /runs\/key\/group-1\.json: expected JSON, got \d+ bytes/ };
+    const named = { type: 'BlobMissing', message: /runs\/key\/group-1\.json: expected JSON, and its \d+ bytes/ };
     await assert.rejects(records.find('key', 'group-1'), named);
     await assert.rejects(records.writeOnce('key', 'group-1', {}), named);
   });

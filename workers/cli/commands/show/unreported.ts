@@ -8,11 +8,11 @@ import type { ReadableStack } from '../../stack/stack-client.ts';
 import { counted, mostRows, print, printJson, table } from '../../text/output.ts';
 import { showWithoutRecord } from './recorded.ts';
 
-/** What the store has of one rollout of a sweep or a regrade. */
+/** One rollout of a sweep or a regrade, as the store has it. */
 interface RecordedRow {
   readonly rollout: string;
   readonly task: string;
-  /** Its outcome, or what the regrade found; `unreadable` if its record can't be read. */
+  /** The outcome, or what the regrade found; `unreadable` if the record cannot be read. */
   readonly end: string;
   readonly reward: number | null;
 }
