@@ -2,15 +2,11 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import type { QueryDefinition } from '@temporalio/common';
 import { groupId, rolloutId, stepId } from '../../../workflows/contracts/ids.ts';
-import { regradeStatusQuery, sweepStatusQuery } from '../../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../../workflows/contracts/queues.ts';
 import { type CliRun, cliOn } from '../../helpers/cli.ts';
 import { type ScriptedStack, startScriptedStack } from '../../helpers/temporal/scripted-stack.ts';
 import { until } from '../../helpers/until.ts';
-
-type Status = { readonly pausedBecause: string | null };
 
 describe('what has ended', () => {
   let stack: ScriptedStack;
@@ -83,54 +79,6 @@ describe('what has ended', () => {
     assert.equal(await readFile(join(stack.home, 'report.html'), 'utf8'), page);
     const unknown = await away.run('show', 'nothing');
     assert.deepEqual([unknown.code, /127\.0\.0\.1:1/.test(unknown.stderr)], [1, true], unknown.stderr);
-  });
-
-  it('is shown by its rollouts if it was terminated without a report, also once the server has forgotten it', async () => {
-    const { client, namespace } = stack.server;
-    const { script } = stack;
-    stack.script = { ...script, summarise: () => Promise.reject(new Error('no report')) };
-    const start = async (type: string, workflowId: string, query: QueryDefinition<Status>, input: object) => {
-      const handle = await client.workflow.start(type, { taskQueue: controlQueue, workflowId, args: [input] });
-      await until(async () => (await handle.query(query)).pausedBecause !== null);
-      await handle.terminate('by a test');
-      return handle;
-    };
-    const ended = [
-      await start('evaluationSweep', 'cut-sweep', sweepStatusQuery, { tasks: 'set', count: 2, attempts: 2 }),
-      await start('regrade', 'cut-regrade', regradeStatusQuery, { run: 'sweep' }),
-    ];
-    stack.script = script;
-    const shown = async (id: string) => {
-      const { code, stdout, stderr } = await temper.run('show', id, '--json');
-      assert.equal(code, 0, stderr);
-      const { status, end, rollouts } = JSON.parse(stdout);
-      const ends = rollouts.map((one: { readonly end: string; readonly reward: number }) => [one.end, one.reward]);
-      return { status, end: end?.kind, ends };
-    };
-    const attempts = [1, 0, 1, 0].map((reward) => ['scored', reward]);
-    const regraded = [0, 0].map((reward) => ['changed', reward]);
-    const terminated = { status: 'terminated', end: 'terminated' };
-    assert.deepEqual(await shown('cut-sweep'), { ...terminated, ends: attempts });
-    assert.deepEqual(await shown('cut-regrade'), { ...terminated, ends: regraded });
-    for (const { workflowId } of ended) {
-      await client.workflowService.deleteWorkflowExecution({ namespace, workflowExecution: { workflowId } });
-      await until(() =>
-        client.workflow
-          .getHandle(workflowId)
-          .describe()
-          .then(
-            () => false,
-            () => true,
-          ),
-      );
-    }
-    const forgotten = { status: null, end: undefined };
-    assert.deepEqual(await shown('cut-sweep'), { ...forgotten, ends: attempts });
-    assert.deepEqual(await shown('cut-regrade'), { ...forgotten, ends: regraded });
-    const { stdout } = await temper.run('eval', 'show', 'cut-sweep');
-    assert.match(stdout, /^cut-sweep \(no end recorded\)\nit has no report.* 4 rollouts of it: scored 4\n/);
-    const compared = await temper.run('eval', 'compare', 'sweep', 'cut-sweep');
-    assert.deepEqual([compared.code, /cut-sweep has no report: it still runs/.test(compared.stderr)], [1, true]);
   });
 
   it('is shown and reported as before once the server has forgotten it', async () => {
