@@ -6,7 +6,7 @@ import type { SandboxSpec } from '../sandbox.ts';
 import type { E2bApi, EnvdAccess, Listed } from './api.ts';
 import { callApi, isAmbiguous, statusOf } from './failures.ts';
 import { leaseAheadMs } from './lease.ts';
-import { missingTemplate, type Templates } from './templates.ts';
+import { type ImageTemplate, missingTemplate, type Templates } from './templates.ts';
 
 /** The metadata with the name of a sandbox; the server chooses the id. */
 export const nameLabel = 'temper.name';
@@ -103,17 +103,17 @@ async function keepOldest(api: Pick<E2bApi, 'kill'>, found: readonly Listed[]): 
 
 async function createOrAdopt(
   api: E2bApi,
-  { spec, template, leaseMs }: { readonly spec: SandboxSpec; readonly template: string; readonly leaseMs: number },
+  { spec, template, leaseMs }: { readonly spec: SandboxSpec; readonly template: ImageTemplate; readonly leaseMs: number },
   signal: AbortSignal,
 ): Promise<EnvdAccess> {
   const { name, labels } = spec;
-  const metadata = { ...flatLabels(labels), ...flatSpec(spec), [nameLabel]: name };
+  const metadata = { ...flatLabels(labels), ...flatSpec(spec), [nameLabel]: name, ...template.metadata };
   const create = async (): Promise<EnvdAccess> => {
     try {
-      return await api.create({ template, metadata, leaseMs }, signal);
+      return await api.create({ template: template.name, metadata, leaseMs }, signal);
     } catch (error) {
       signal.throwIfAborted();
-      if (statusOf(error) === 404 || statusOf(error) === 403) throw missingTemplate(spec.image, template, error);
+      if (statusOf(error) === 404 || statusOf(error) === 403) throw missingTemplate(spec.image, template.name, error);
       if (!isAmbiguous(error)) throw error;
       for (const waitMs of statusOf(error) === 503 ? noRoomWaitsMs : adoptWaitsMs) {
         await delay(waitMs, undefined, { signal });
@@ -140,7 +140,7 @@ function requireOwn(spec: SandboxSpec, { metadata }: Listed): void {
 /** Ends a sandbox whose template is too small for its task or too old, since only another template helps. */
 async function requireSize(
   api: Pick<E2bApi, 'kill'>,
-  { spec, template, listed }: { readonly spec: SandboxSpec; readonly template: string; readonly listed: Listed },
+  { spec, template, listed }: { readonly spec: SandboxSpec; readonly template: ImageTemplate; readonly listed: Listed },
 ): Promise<void> {
   const { cpuCount, memoryMB, envdVersion } = listed;
   const problems = [
@@ -150,7 +150,7 @@ async function requireSize(
   ];
   if (problems.length === 0) return;
   await api.kill(listed.sandboxId);
-  const text = `sandbox ${spec.name}: template ${template} has ${problems.join('; ')}; build it again`;
+  const text = `sandbox ${spec.name}: template ${template.name} has ${problems.join('; ')}; build it again`;
   throw new SandboxFailure('UnsupportedTask', text);
 }
 

@@ -57,8 +57,9 @@ export function createE2bProvider(options: E2bProviderOptions): SandboxProvider 
       return image;
     },
     imageId: async (image) => {
-      const template = await templates.of(image);
-      return `${template}@${(await api.buildOf(template)) ?? 'unknown'}`;
+      const { name, metadata } = await templates.of(image);
+      if (Object.keys(metadata).length > 0) return `${name} with ${image}`;
+      return `${name}@${(await api.buildOf(name)) ?? 'unknown'}`;
     },
     evictImages: async () => [],
     ensure: creation,

@@ -56,7 +56,7 @@ export const keepEnvironment = `( set +e; unset HOME USER LOGNAME ${hooks.join('
 [ ! -r ${hooksFile} ] || . ${hooksFile}
 ${keepOwnPrograms})`;
 
-/** Exit code of a template without a program; its name is on stdout. */
+/** Exit code of a sandbox without a program; its directory below the template's programs is on stdout. */
 export const lacksProgram = 81;
 
 /**
@@ -91,6 +91,13 @@ env | sed -n 's/^\\([A-Za-z_][A-Za-z0-9_]*\\)=.*/\\1/p' | grep -vx PATH | tr '\\
 ${keepEnvironment}
 echo "$used" >${keeperDirectory}/used
 : >${keeperDirectory}/ready
+`;
+
+/** Installs a program from a tar on stdin among those of the template. Repeatable. $1 its directory. */
+export const installProgram = `
+umask 022
+rm -rf "${programsDirectory}/$1.new" && mkdir -p "${programsDirectory}/$1.new" || exit
+tar -x -o -f - -C "${programsDirectory}/$1.new" && mv -T "${programsDirectory}/$1.new" "${programsDirectory}/$1"
 `;
 
 /** Succeeds in a sandbox that is set up. */

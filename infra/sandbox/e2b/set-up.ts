@@ -4,27 +4,33 @@ import { addTree, collect } from '../files.ts';
 import type { SandboxMount, SandboxSpec } from '../sandbox.ts';
 import type { ScriptResult } from '../shell/shell.ts';
 import { idOf } from './accounts.ts';
+import { bringProgram } from './bring-program.ts';
 import * as scripts from './scripts.ts';
 import type { E2bShell } from './shell.ts';
 
-/** Sets a new sandbox up: accounts, directories, the template's programs and the spec's files. Repeatable. */
+/**
+ * Sets a new sandbox up: accounts, directories, programs and the spec's files. Repeatable. A program that the template lacks is brought
+ * from this host, which takes a while for each sandbox.
+ */
 export async function setUp(shell: E2bShell, spec: SandboxSpec, signal: AbortSignal): Promise<void> {
   const ids = (['keeper', 'grader', 'agent'] as const).map((role) => String(idOf(spec.name, role)));
-  const links = spec.mounts.flatMap((mount) => [programOf(spec, mount), mount.target]);
-  const args = [...ids, spec.workdir, String(await shell.diskUsed()), ...links];
+  const programs = new Map(spec.mounts.map((mount) => [programOf(spec, mount), mount]));
+  const links = Array.from(programs, ([name, { target }]) => [name, target]).flat();
   const stdin = await packFiles(spec);
   if (!(await isSetUp(shell))) {
     const kept = await shell.run({ role: 'root', text: scripts.keepHooks, args: [], asTemplate: true }, signal);
     if (kept.exitCode !== 0) throw unusable(spec.name, kept);
   }
-  const done = await shell.run({ role: 'root', text: scripts.setUp, args, stdin }, signal);
-  const { exitCode, stdout } = done;
-  if (exitCode === 0) return;
-  if (exitCode === scripts.lacksProgram) {
-    const text = `sandbox ${spec.name}: the template of ${spec.image} lacks ${scripts.programsDirectory}/${String(stdout).trim()}; build it again with the programs of this version of temper`;
-    throw new SandboxFailure('UnsupportedTask', text);
+  for (;;) {
+    const args = [...ids, spec.workdir, String(await shell.diskUsed()), ...links];
+    const done = await shell.run({ role: 'root', text: scripts.setUp, args, stdin }, signal);
+    if (done.exitCode === 0) return;
+    const name = String(done.stdout).trim();
+    const mount = programs.get(name);
+    if (done.exitCode !== scripts.lacksProgram || mount === undefined) throw unusable(spec.name, done);
+    programs.delete(name);
+    await bringProgram(shell, { name, mount }, signal);
   }
-  throw unusable(spec.name, done);
 }
 
 function unusable(name: string, { exitCode, stderr }: ScriptResult): SandboxFailure {

@@ -29,8 +29,9 @@ export interface E2bShellOptions {
 }
 
 /** A script that may run as root, too. */
-export type RootScript = Omit<Script, 'role'> & {
+export type RootScript = Omit<Script, 'role' | 'stdin'> & {
   readonly role: E2bRole;
+  readonly stdin?: Script['stdin'] | AsyncIterable<Uint8Array>;
   /** Set for a script that starts with all variables of the template. */
   readonly asTemplate?: true;
 };
@@ -196,10 +197,10 @@ function lostSandbox(name: string, id: string, leaseEndMs: number): SandboxFailu
 }
 
 /** Writes the whole input of a process. A process that ends before it has read all is no failure. */
-async function feed(process: EnvdProcess, stdin: Uint8Array | undefined): Promise<void> {
+async function feed(process: EnvdProcess, stdin: RootScript['stdin']): Promise<void> {
   if (stdin === undefined) return;
   try {
-    await process.write(stdin);
+    for await (const bytes of stdin instanceof Uint8Array ? [stdin] : stdin) await process.write(bytes);
     await process.endInput();
   } catch (error) {
     if (!(error instanceof EnvdError) || (error.code !== 'not_found' && error.code !== 'internal')) throw error;

@@ -27,6 +27,17 @@ oom() { name=oom_kill; count /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/
 export const countOomKills = `${oomKills}
 oom`;
 
+/**
+ * Defines `alive`, which tells whether a process exists and has not ended. One that was killed may remain as a zombie for as long as its
+ * parent doesn't reap it, and a signal still reaches that; envd reaps only when every holder of the output has ended.
+ */
+const aliveByState = `
+alive() {
+  [ -n "$1" ] && { read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 1
+  case \${stat##*) } in [ZX]*) return 1 ;; esac
+}
+`;
+
 /** The largest log that a recorder sends at the end of its process; a longer one is read from its file. */
 export const sentLogBytes = 16_384;
 
@@ -40,8 +51,7 @@ export const sentLogBytes = 16_384;
 export const recorder = `
 trap '' PIPE HUP
 d=${keeperDirectory}/$1 token=$2 blocks=$3 most=$4 own=$5
-${oomKills}
-peak() { for f in /sys/fs/cgroup/pids.peak /sys/fs/cgroup/pids/pids.peak; do [ -r "$f" ] && { cat "$f"; return; }; done; echo 0; }
+${oomKills}${aliveByState}peak() { for f in /sys/fs/cgroup/pids.peak /sys/fs/cgroup/pids/pids.peak; do [ -r "$f" ] && { cat "$f"; return; }; done; echo 0; }
 mkdir -m 711 "$d" 2>/dev/null || { [ -d "$d" ] || exit 1; echo already-started; exit 0; }
 echo $$ >"$d/pid"
 mkfifo -m 622 "$d/out.$token" "$d/end.$token" || exit 1
@@ -53,7 +63,7 @@ exec 4<"$d/end.$token"
 now=; read -r now rest </proc/uptime; echo "\${now%%.*}" >"$d/live"; echo live
 code=$(dd bs=16 count=1 <&4 2>/dev/null)
 case $code in '' | *[!0-9]* | ????*) code=${killedCode} ;; esac
-n=0; while kill -0 $cat 2>/dev/null && [ $n -lt 40 ] || { [ -e "$d/log.rest" ] && [ $n -lt 2000 ]; }; do n=$((n+1)); sleep 0.005; done
+n=0; while alive $cat && [ $n -lt 40 ] || { [ -e "$d/log.rest" ] && [ $n -lt 2000 ]; }; do n=$((n+1)); sleep 0.005; done
 hit=
 [ "$(peak)" -ge "$most" ] && hit=pids
 [ "$(oom)" -gt "$before" ] && hit=memory
@@ -113,12 +123,11 @@ export const killedForMemory = 'killed-for-memory';
 
 /** Prints one line: the state of a process, then its details. $1 key. */
 export const status = `
-${oomKills}
-d=${keeperDirectory}/$1
+${oomKills}${aliveByState}d=${keeperDirectory}/$1
 look() { [ -r "$d/exit" ] && { read -r line <"$d/exit"; echo "exited $line"; exit; }; }
 [ -d "$d" ] || { echo absent; exit; }
 look
-[ -r "$d/pid" ] && read -r pid <"$d/pid" && kill -0 "$pid" 2>/dev/null && [ -e "$d/live" ] && { echo running; exit; }
+[ -r "$d/pid" ] && read -r pid <"$d/pid" && alive "$pid" && [ -e "$d/live" ] && { echo running; exit; }
 look
 [ -e "$d/live" ] || { echo unknown claimed, never started; exit; }
 before=; [ -r "$d/oom" ] && read -r before <"$d/oom"
@@ -128,9 +137,9 @@ echo unknown its recorder is gone without a result
 
 /** Waits until the process has ended or $2 seconds have passed, then does the same as `status`. */
 export const watchStatus = `
-d=${keeperDirectory}/$1 pid= n=0 most=$(($2 * 4))
+${aliveByState}d=${keeperDirectory}/$1 pid= n=0 most=$(($2 * 4))
 [ -r "$d/pid" ] && read -r pid <"$d/pid"
-while [ $n -lt $most ] && [ -e "$d/live" ] && [ ! -e "$d/exit" ] && kill -0 "$pid" 2>/dev/null; do
+while [ $n -lt $most ] && [ -e "$d/live" ] && [ ! -e "$d/exit" ] && alive "$pid"; do
   if [ $n -lt 8 ]; then sleep 0.25; n=$((n+1)); else sleep 1; n=$((n+4)); fi
 done
 ${status}`;

@@ -1,9 +1,12 @@
 // The daemon of a stand-in sandbox: it runs inside a container as root and speaks the part of envd's protocol that temper and
 // E2B's SDK use, on a unix socket. It imports nothing but Node builtins. Arguments: SOCKET VERSION.
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { chmodSync, existsSync, readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { constants } from 'node:os';
+import type { Readable, Writable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 const [socket = ''] = process.argv.slice(2);
 const children = new Map<number, ChildProcess>();
@@ -79,49 +82,76 @@ function write(child: ChildProcess, bytes: Buffer): Promise<void> {
   });
 }
 
-function start(request: IncomingMessage, response: ServerResponse, message: Start): void {
+/**
+ * Starts a command as envd does: through nice, and as a process that remains a zombie until every holder of its output has ended. Node
+ * would reap it immediately, so its parent is a shell, which waits for a line and then tells the status of the zombie: the kernel shows
+ * that to the command's own account alone. A shell starts a command in the background with signals ignored, which env takes back.
+ */
+const holder = `
+echo 100 >/proc/$$/oom_score_adj
+exec 5<&0
+/usr/bin/env --default-signal /usr/bin/nice -n 0 "$@" <&5 3<&- 4>&- 5<&- &
+echo $! >&4
+exec 5<&- >/dev/null 2>&1
+read -r line <&3
+read -r stat <"/proc/$!/stat"
+echo "\${stat##* }" >&4
+`;
+
+async function start(request: IncomingMessage, response: ServerResponse, message: Start): Promise<void> {
   const { cmd, args = [], envs = {}, cwd = '/' } = message.process;
   const [name = ''] = Buffer.from((request.headers.authorization ?? '').replace('Basic ', ''), 'base64')
     .toString()
     .split(':');
   const user = userOf(name);
   if (!existsSync(cwd)) throw new RpcError(400, 'invalid_argument', `cwd '${cwd}' does not exist`);
-  const wrapper = 'echo 100 >/proc/$$/oom_score_adj && exec "$@"';
-  const child = spawn('/bin/sh', ['-c', wrapper, '--', cmd, ...args], {
+  const child = spawn('/bin/sh', ['-c', holder, '--', cmd, ...args], {
     uid: user.uid,
     gid: user.gid,
     cwd,
     env: { PATH: process.env.PATH, HOME: user.home, USER: name, LOGNAME: name, ...envs },
-    stdio: [message.stdin === false ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+    stdio: [message.stdin === false ? 'ignore' : 'pipe', 'pipe', 'pipe', 'pipe', 'pipe'],
   });
-  child.on('error', (error) => fail(response, new RpcError(400, 'invalid_argument', error.message)));
-  const { pid } = child;
-  if (pid === undefined) return;
+  const { stdin, stdout, stderr } = child;
+  const [, , , release, told] = child.stdio as [unknown, unknown, unknown, Writable, Readable];
+  stdin?.on('error', () => undefined);
+  release.on('error', () => undefined);
+  const outputs = { stdout, stderr } as { readonly stdout: Readable; readonly stderr: Readable };
+  const silent = Promise.all(Object.values(outputs).map((stream) => once(stream, 'close')));
+  const [line] = (await once(told, 'data')) as [Buffer];
+  const pid = Number(String(line));
   children.set(pid, child);
-  child.stdin?.on('error', () => undefined);
   response.writeHead(200, { 'content-type': 'application/connect+json' });
   response.write(frame({ event: { start: { pid } } }));
-  for (const kind of ['stdout', 'stderr'] as const) {
-    const stream = child[kind];
-    stream?.on('data', (chunk: Buffer) => {
+  for (const [kind, stream] of Object.entries(outputs)) {
+    stream.on('data', (chunk: Buffer) => {
       // Without a listener the output is dropped, and the process continues.
       if (response.destroyed) return;
       if (response.write(frame({ event: { data: { [kind]: chunk.toString('base64') } } }))) return;
       stream.pause();
       response.once('drain', () => stream.resume());
     });
-    response.once('close', () => stream?.resume());
+    response.once('close', () => stream.resume());
   }
-  child.on('close', (code, signal) => {
-    children.delete(pid);
-    if (response.destroyed) return;
-    const end =
-      signal === null
-        ? { ...(code !== 0 && { exitCode: code }), exited: true, status: `exit status ${code}` }
-        : { exitCode: -1, status: `signal: ${words[signal] ?? `signal ${constants.signals[signal]}`}` };
-    response.write(frame({ event: { end } }));
-    response.end(frame({}, 2));
-  });
+  await silent;
+  while (!isZombie(pid)) await sleep(20);
+  const status = once(told, 'data');
+  release.end('\n');
+  children.delete(pid);
+  const end = endOf(Number(String(await status)));
+  if (response.destroyed) return;
+  response.write(frame({ event: { end } }));
+  response.end(frame({}, 2));
+}
+
+const isZombie = (pid: number): boolean => readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.[0] === 'Z';
+
+/** The end of a process, from its status as the kernel counts it, in envd's words. */
+function endOf(status: number): object {
+  const [code, signal] = [status >> 8, status & 127];
+  if (signal === 0) return { ...(code !== 0 && { exitCode: code }), exited: true, status: `exit status ${code}` };
+  const [name = ''] = Object.entries(constants.signals).find(([, number]) => number === signal) ?? [];
+  return { exitCode: -1, status: `signal: ${words[name] ?? `signal ${signal}`}` };
 }
 
 function userOf(name: string): { readonly uid: number; readonly gid: number; readonly home: string } {

@@ -56,6 +56,9 @@ export interface E2bServerOptions {
   readonly maxHours?: number;
 }
 
+/** The metadata key by which the stand-in replaces a template's image, as OpenKruise's server does. */
+export const imageKey = 'e2b.agents.kruise.io/image';
+
 const recentEnvd = '0.6.4';
 
 /**
@@ -91,7 +94,7 @@ export async function startE2bServer({ templates: known, maxHours = 24 }: E2bSer
     if (template === undefined) throw new HttpError(404, `template '${templateID}' not found`);
     if (seconds > maxHours * 3_600) throw new HttpError(400, `Timeout cannot be greater than ${maxHours} hours`);
     const sandboxID = `i${randomBytes(10).toString('hex')}`;
-    const machine = await startMachine(sandboxID, template);
+    const machine = await startMachine(sandboxID, { ...template, image: metadata[imageKey] ?? template.image });
     const common = {
       sandboxID,
       templateID,

@@ -12,18 +12,19 @@ import { createLease } from '../../../../infra/sandbox/e2b/lease.ts';
 import { createE2bProvider } from '../../../../infra/sandbox/e2b/provider.ts';
 import type { E2bSettings } from '../../../../infra/sandbox/e2b/settings.ts';
 import { createE2bShell } from '../../../../infra/sandbox/e2b/shell.ts';
+import { templateNameOf } from '../../../../infra/sandbox/e2b/templates.ts';
 import type { SandboxFailure } from '../../../../infra/sandbox/failure.ts';
 import { openProviders } from '../../../../infra/sandbox/providers.ts';
 import type { SandboxSpec } from '../../../../infra/sandbox/sandbox.ts';
 import { readConfig } from '../../../../infra/settings/config.ts';
-import { startE2bServer } from '../../../helpers/e2b/server.ts';
+import { imageKey, startE2bServer } from '../../../helpers/e2b/server.ts';
 import { e2bSettings } from '../../../helpers/e2b/settings.ts';
 import { foreground, sh } from '../contract.ts';
 import { runtime } from '../contract-processes.ts';
 
 const image = 'temper-tasks:bookworm';
 const size = { image, cpuCount: 2, memoryMB: 1_024, envdVersion: '0.5.10' };
-const templates = { 'temper-tasks-bookworm': size, other: size, old: { ...size, envdVersion: '0.5.1' } };
+const templates = { [templateNameOf(image)]: size, other: size, [templateNameOf('old')]: { ...size, envdVersion: '0.5.1' } };
 const server = await startE2bServer({ templates, maxHours: 1 });
 const home = mkdtempSync(join(tmpdir(), 'e2b-home-'));
 const stack = `failures-${process.pid}`;
@@ -92,12 +93,25 @@ describe('an E2B server that refuses', () => {
   });
 
   it('lacks a template by its name, and finds the one that the file names', async () => {
-    const absent = { type: 'MissingImage', message: /no template ghcr-io-a-b-1-2 for the image ghcr.io\/a\/B:1.2/ };
+    const absent = { type: 'MissingImage', message: /no template ghcr-io-a-b-1-2-[0-9a-f]{8} for the image ghcr.io\/a\/B:1.2/ };
     const prepare = () =>
       provider.prepare({ task: 'task', image: 'ghcr.io/a/B:1.2', source: 'registry' }, () => undefined, limit());
     await assert.rejects(prepare(), absent);
     writeFileSync(settings.templates, '{ "ghcr.io/a/B:1.2": "other" }');
     assert.equal(await prepare(), 'ghcr.io/a/B:1.2');
+  });
+
+  it('replaces the image of a template by a metadata key, and gets the programs that it lacks', async () => {
+    writeFileSync(settings.templates, JSON.stringify({ '*': { template: 'other', imageKey } }));
+    const asked = spec('replaced', { mounts: [runtime], diskMb: 2_048 });
+    assert.equal(await provider.imageId(image), `other with ${image}`);
+    const sandbox = await provider.ensure(asked, limit());
+    rmSync(settings.templates);
+    const { templateID, metadata } = server.creations.at(-1) as { templateID: string; metadata: object };
+    assert.deepEqual([templateID, (metadata as Record<string, string>)[imageKey]], ['other', image]);
+    const { stdout } = await sandbox.exec({ ...foreground, argv: [`${runtime.target}/node`, '--version'] }, limit());
+    assert.equal(String(stdout).trim(), process.version);
+    await provider.remove(asked.name);
   });
 
   it('throttles, or has no place for one more sandbox', async () => {
@@ -119,14 +133,11 @@ describe('an E2B server that refuses', () => {
     await assert.rejects(provider.ensure(spec('long', {}, 120 * minuteMs), limit()), refusal);
   });
 
-  it('has a template that is too small, is too old or lacks a program, and nothing is left of it', async () => {
+  it('has a template that is too small or too old, and nothing is left of it', async () => {
     const small = { type: 'UnsupportedTask', message: /1024 MB of memory, and the task needs 4096/ };
     await assert.rejects(provider.ensure(spec('large', { memoryMb: 4_096 }), limit()), small);
-    const old = { type: 'UnsupportedTask', message: /template old has envd 0.5.1, and 0.5.2 is the oldest that works/ };
+    const old = { type: 'UnsupportedTask', message: /template old-[0-9a-f]{8} has envd 0.5.1, and 0.5.2 is the oldest that works/ };
     await assert.rejects(provider.ensure(spec('old', { image: 'old' }), limit()), old);
-    const lacks = { type: 'UnsupportedTask', message: new RegExp(`lacks /opt/temper/node-${process.version}`) };
-    await assert.rejects(provider.ensure(spec('programless', { mounts: [runtime] }), limit()), lacks);
-    await provider.remove(spec('programless').name);
     assert.deepEqual(await provider.list(stack), []);
   });
 });
@@ -166,7 +177,7 @@ describe('an E2B sandbox', () => {
     const { timeout, ...rest } = body;
     assert.ok(Number(timeout) > 300 && Number(timeout) <= 600, String(timeout));
     assert.deepEqual(rest, {
-      templateID: 'temper-tasks-bookworm',
+      templateID: templateNameOf(image),
       allow_internet_access: false,
       network: { allowPublicTraffic: false },
       autoPause: false,

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
 import { createE2bProvider } from '../../../../infra/sandbox/e2b/provider.ts';
+import { templateNameOf } from '../../../../infra/sandbox/e2b/templates.ts';
 import { keeperDirectory } from '../../../../infra/sandbox/shell/scripts.ts';
 import { startE2bServer } from '../../../helpers/e2b/server.ts';
 import { e2bSettings } from '../../../helpers/e2b/settings.ts';
@@ -12,7 +13,7 @@ import { runtime } from '../contract-processes.ts';
 
 const image = 'temper-tasks:bookworm';
 const template = { image, cpuCount: 2, memoryMB: 1_024, programs: [runtime] };
-const server = await startE2bServer({ templates: { 'temper-tasks-bookworm': template } });
+const server = await startE2bServer({ templates: { [templateNameOf(image)]: template } });
 const home = mkdtempSync(join(tmpdir(), 'e2b-home-'));
 // The contract's worker process finds the server here.
 process.env.TEMPER_E2B_URL = server.url;

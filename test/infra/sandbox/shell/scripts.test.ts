@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir, uptime } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
@@ -57,6 +57,31 @@ describe('a shell script', () => {
     assert.ok(age() >= 5 && age() < 65, `${age()} s`);
     writeFileSync(live, 'forged');
     assert.equal(age(), 0);
+  });
+
+  it('that tells the state of a process knows one that was killed, although its parent has not reaped it', async (t) => {
+    const own = mkdtempSync(join(tmpdir(), 'temper-zombie-'));
+    t.after(() => rmSync(own, { recursive: true }));
+    // The parent waits for an input, and reaps nothing meanwhile.
+    const parent = spawn('sh', ['-c', 'sleep 600 & echo $!; read -r line; kill $! 2>/dev/null'], { stdio: 'pipe' });
+    const [printed] = (await once(parent.stdout, 'data')) as [Buffer];
+    const pid = Number(String(printed));
+    mkdirSync(join(own, 'job'));
+    writeFileSync(join(own, 'job', 'live'), '0\n');
+    const state = (name: 'status' | 'watchStatus'): string => {
+      const text = scripts[name].replaceAll(keeperDirectory, own);
+      return spawnSync('sh', ['-c', text, 'temper', 'job', '0'], { encoding: 'utf8' }).stdout.trim();
+    };
+    const gone = 'unknown its recorder is gone without a result';
+    assert.equal(state('status'), gone);
+    writeFileSync(join(own, 'job', 'pid'), `${pid}\n`);
+    assert.equal(state('status'), 'running');
+    process.kill(pid, 'SIGKILL');
+    await until(() => readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z '));
+    assert.deepEqual([state('status'), state('watchStatus')], [gone, gone]);
+    parent.stdin.end('\n');
+    await once(parent, 'close');
+    assert.equal(state('status'), gone);
   });
 
   it('that builds the image of the tasks is valid POSIX sh', () => {
