@@ -103,7 +103,11 @@ async function keepOldest(api: Pick<E2bApi, 'kill'>, found: readonly Listed[]): 
 
 async function createOrAdopt(
   api: E2bApi,
-  { spec, template, leaseMs }: { readonly spec: SandboxSpec; readonly template: ImageTemplate; readonly leaseMs: number },
+  {
+    spec,
+    template,
+    leaseMs,
+  }: { readonly spec: SandboxSpec; readonly template: ImageTemplate; readonly leaseMs: number },
   signal: AbortSignal,
 ): Promise<EnvdAccess> {
   const { name, labels } = spec;

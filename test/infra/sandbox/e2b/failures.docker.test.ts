@@ -24,7 +24,11 @@ import { runtime } from '../contract-processes.ts';
 
 const image = 'temper-tasks:bookworm';
 const size = { image, cpuCount: 2, memoryMB: 1_024, envdVersion: '0.5.10' };
-const templates = { [templateNameOf(image)]: size, other: size, [templateNameOf('old')]: { ...size, envdVersion: '0.5.1' } };
+const templates = {
+  [templateNameOf(image)]: size,
+  other: size,
+  [templateNameOf('old')]: { ...size, envdVersion: '0.5.1' },
+};
 const server = await startE2bServer({ templates, maxHours: 1 });
 const home = mkdtempSync(join(tmpdir(), 'e2b-home-'));
 const stack = `failures-${process.pid}`;
@@ -93,7 +97,10 @@ describe('an E2B server that refuses', () => {
   });
 
   it('lacks a template by its name, and finds the one that the file names', async () => {
-    const absent = { type: 'MissingImage', message: /no template ghcr-io-a-b-1-2-[0-9a-f]{8} for the image ghcr.io\/a\/B:1.2/ };
+    const absent = {
+      type: 'MissingImage',
+      message: /no template ghcr-io-a-b-1-2-[0-9a-f]{8} for the image ghcr.io\/a\/B:1.2/,
+    };
     const prepare = () =>
       provider.prepare({ task: 'task', image: 'ghcr.io/a/B:1.2', source: 'registry' }, () => undefined, limit());
     await assert.rejects(prepare(), absent);
@@ -136,7 +143,10 @@ describe('an E2B server that refuses', () => {
   it('has a template that is too small or too old, and nothing is left of it', async () => {
     const small = { type: 'UnsupportedTask', message: /1024 MB of memory, and the task needs 4096/ };
     await assert.rejects(provider.ensure(spec('large', { memoryMb: 4_096 }), limit()), small);
-    const old = { type: 'UnsupportedTask', message: /template old-[0-9a-f]{8} has envd 0.5.1, and 0.5.2 is the oldest that works/ };
+    const old = {
+      type: 'UnsupportedTask',
+      message: /template old-[0-9a-f]{8} has envd 0.5.1, and 0.5.2 is the oldest that works/,
+    };
     await assert.rejects(provider.ensure(spec('old', { image: 'old' }), limit()), old);
     assert.deepEqual(await provider.list(stack), []);
   });

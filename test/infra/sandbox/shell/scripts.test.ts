@@ -69,7 +69,7 @@ describe('a shell script', () => {
     mkdirSync(join(own, 'job'));
     writeFileSync(join(own, 'job', 'live'), '0\n');
     const state = (name: 'status' | 'watchStatus'): string => {
-      const text = scripts[name].replaceAll(keeperDirectory, own);
+      const text = texts[name].replaceAll(keeperDirectory, own);
       return spawnSync('sh', ['-c', text, 'temper', 'job', '0'], { encoding: 'utf8' }).stdout.trim();
     };
     const gone = 'unknown its recorder is gone without a result';
