@@ -64,6 +64,7 @@ describe('a shell script', () => {
     t.after(() => rmSync(own, { recursive: true }));
     // The parent waits for an input, and reaps nothing meanwhile.
     const parent = spawn('sh', ['-c', 'sleep 600 & echo $!; read -r line; kill $! 2>/dev/null'], { stdio: 'pipe' });
+    t.after(() => parent.stdin.end('\n'));
     const [printed] = (await once(parent.stdout, 'data')) as [Buffer];
     const pid = Number(String(printed));
     mkdirSync(join(own, 'job'));
