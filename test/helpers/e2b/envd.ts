@@ -84,8 +84,8 @@ function write(child: ChildProcess, bytes: Buffer): Promise<void> {
 
 /**
  * Starts a command as envd does: through nice, and as a process that remains a zombie until every holder of its output has ended. Node
- * would reap it immediately, so its parent is a shell, which waits for a line and then tells the status of the zombie: the kernel shows
- * that to the command's own account alone. A shell starts a command in the background with signals ignored, which env takes back.
+ * would reap it immediately, so its parent is a shell, which waits for a line before it reaps. A shell starts a command in the background
+ * with signals ignored, which env takes back.
  */
 const holder = `
 echo 100 >/proc/$$/oom_score_adj
@@ -94,8 +94,8 @@ exec 5<&0
 echo $! >&4
 exec 5<&- >/dev/null 2>&1
 read -r line <&3
-read -r stat <"/proc/$!/stat"
-echo "\${stat##* }" >&4
+wait $!
+echo $? >&4
 `;
 
 async function start(request: IncomingMessage, response: ServerResponse, message: Start): Promise<void> {
@@ -146,12 +146,11 @@ async function start(request: IncomingMessage, response: ServerResponse, message
 
 const isZombie = (pid: number): boolean => readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.[0] === 'Z';
 
-/** The end of a process, from its status as the kernel counts it, in envd's words. */
-function endOf(status: number): object {
-  const [code, signal] = [status >> 8, status & 127];
-  if (signal === 0) return { ...(code !== 0 && { exitCode: code }), exited: true, status: `exit status ${code}` };
-  const [name = ''] = Object.entries(constants.signals).find(([, number]) => number === signal) ?? [];
-  return { exitCode: -1, status: `signal: ${words[name] ?? `signal ${signal}`}` };
+/** The end of a process in envd's words, from its exit code as a shell tells it. */
+function endOf(code: number): object {
+  const [name = ''] = Object.entries(constants.signals).find(([, number]) => number === code - 128) ?? [];
+  if (name !== '') return { exitCode: -1, status: `signal: ${words[name] ?? `signal ${code - 128}`}` };
+  return { ...(code !== 0 && { exitCode: code }), exited: true, status: `exit status ${code}` };
 }
 
 function userOf(name: string): { readonly uid: number; readonly gid: number; readonly home: string } {
