@@ -85,12 +85,13 @@ function write(child: ChildProcess, bytes: Buffer): Promise<void> {
 /**
  * Starts a command as envd does: through nice, and as a process that remains a zombie until every holder of its output has ended. Node
  * would reap it immediately, so its parent is a shell, which waits for a line before it reaps. A shell starts a command in the background
- * with signals ignored, which env takes back.
+ * with signals ignored, which env takes back. $1 $2 the ids of its account and group.
  */
 const holder = `
 echo 100 >/proc/$$/oom_score_adj
 exec 5<&0
-/usr/bin/env --default-signal /usr/bin/nice -n 0 "$@" <&5 3<&- 4>&- 5<&- &
+id=$1 group=$2; shift 2
+setpriv --reuid="$id" --regid="$group" --clear-groups env --default-signal /usr/bin/nice -n 0 "$@" <&5 3<&- 4>&- 5<&- &
 echo $! >&4
 exec 5<&- >/dev/null 2>&1
 read -r line <&3
@@ -105,9 +106,7 @@ async function start(request: IncomingMessage, response: ServerResponse, message
     .split(':');
   const user = userOf(name);
   if (!existsSync(cwd)) throw new RpcError(400, 'invalid_argument', `cwd '${cwd}' does not exist`);
-  const child = spawn('/bin/sh', ['-c', holder, '--', cmd, ...args], {
-    uid: user.uid,
-    gid: user.gid,
+  const child = spawn('/bin/sh', ['-c', holder, '--', `${user.uid}`, `${user.gid}`, cmd, ...args], {
     cwd,
     env: { PATH: process.env.PATH, HOME: user.home, USER: name, LOGNAME: name, ...envs },
     stdio: [message.stdin === false ? 'ignore' : 'pipe', 'pipe', 'pipe', 'pipe', 'pipe'],
@@ -134,7 +133,7 @@ async function start(request: IncomingMessage, response: ServerResponse, message
     response.once('close', () => stream.resume());
   }
   await silent;
-  while (!isZombie(pid)) await sleep(20);
+  while (!hasEnded(pid)) await sleep(20);
   const status = once(told, 'data');
   release.end('\n');
   children.delete(pid);
@@ -144,7 +143,11 @@ async function start(request: IncomingMessage, response: ServerResponse, message
   response.end(frame({}, 2));
 }
 
-const isZombie = (pid: number): boolean => readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.[0] === 'Z';
+/** Whether a process has ended, which its parent may have noticed. */
+function hasEnded(pid: number): boolean {
+  const stat = `/proc/${pid}/stat`;
+  return !existsSync(stat) || readFileSync(stat, 'utf8').split(') ').at(-1)?.[0] === 'Z';
+}
 
 /** The end of a process in envd's words, from its exit code as a shell tells it. */
 function endOf(code: number): object {
