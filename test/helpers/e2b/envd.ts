@@ -91,7 +91,7 @@ const holder = `
 echo 100 >/proc/$$/oom_score_adj
 exec 5<&0
 id=$1 group=$2; shift 2
-setpriv --reuid="$id" --regid="$group" --clear-groups env --default-signal /usr/bin/nice -n 0 "$@" <&5 3<&- 4>&- 5<&- &
+/usr/bin/setpriv --reuid="$id" --regid="$group" --clear-groups /usr/bin/env --default-signal /usr/bin/nice -n 0 "$@" <&5 3<&- 4>&- 5<&- &
 echo $! >&4
 exec 5<&- >/dev/null 2>&1
 read -r line <&3
