@@ -63,22 +63,22 @@ it('no agent runs out of time because many others and weight syncs keep it from 
   const trainer = policy.trainer();
   const replicas = createReplicas([policy.engine()], { slots: createSlotTable({ requestsAtOnce: slots }) });
   let published = 0;
-  try {
-    let sequence = 0;
-    const modelId = await trainer.createModel({ loraRank: 1, seed: 0 });
-    const publish = async (): Promise<void> => {
-      published += 1;
-      sequence += 1;
-      const name = `v${published}`;
-      const path = await trainer.saveForSampler(modelId, name, sequence);
-      await replicas.publish({ version: published, name, path, method: 'reload' });
-    };
-    await publish();
-    await using gateway = await startTestGateway(replicas, { modelDir });
-    const alone = await work(gateway, await open(gateway, 'alone.1'), 600_000);
+  const modelId = await trainer.createModel({ loraRank: 1, seed: 0 });
+  const publish = async (): Promise<void> => {
+    published += 1;
+    const name = `v${published}`;
+    const path = await trainer.saveForSampler(modelId, name, published);
+    await replicas.publish({ version: published, name, path, method: 'reload' });
+  };
+
+  /** Lets all agents work in parallel. Returns what is wrong with the times that they were given; null if nothing is. */
+  async function faultOf(gateway: TestGateway, round: number): Promise<string | null> {
+    const before = published;
+    const alone = await work(gateway, await open(gateway, `alone-${round}.1`), 600_000);
     // As many share the engine as it has slots for, a publication pauses it, and all agents share this process.
     const timeoutMs = 12 * alone.elapsedMs;
-    const opened = await Promise.all(Array.from({ length: agents }, (_, at) => open(gateway, `agent-${at}.1`)));
+    const names = Array.from({ length: agents }, (_, at) => `agent-${round}-${at}.1`);
+    const opened = await Promise.all(names.map((name) => open(gateway, name)));
     const working = Promise.all(opened.map((agent) => work(gateway, agent, timeoutMs)));
     let ended = false;
     const over = working.finally(() => {
@@ -90,17 +90,20 @@ it('no agent runs out of time because many others and weight syncs keep it from 
     }
     const fared = await over;
     const told = JSON.stringify({ alone, timeoutMs, published, fared });
-    assert.ok(
-      fared.every(({ state }) => state === 'exited'),
-      told,
-    );
+    if (!fared.every(({ state }) => state === 'exited')) return `expected all to end in their time: ${told}`;
     const slow = fared.filter(({ elapsedMs }) => elapsedMs > timeoutMs);
-    assert.ok(slow.length >= agents / 4, `expected agents that took longer than their time: ${told}`);
-    assert.ok(
-      slow.every(({ elapsedMs, waitedMs }) => elapsedMs - waitedMs <= timeoutMs),
-      told,
-    );
-    assert.ok(published >= 4, told);
+    if (slow.length < agents / 4) return `expected agents that took longer than their time: ${told}`;
+    if (!slow.every(({ elapsedMs, waitedMs }) => elapsedMs - waitedMs <= timeoutMs)) return told;
+    return published >= before + 4 ? null : `expected four publications: ${told}`;
+  }
+
+  try {
+    await publish();
+    await using gateway = await startTestGateway(replicas, { modelDir });
+    // A clock that counted waits would be wrong each time. Another process may slow this one down for a while.
+    let fault = await faultOf(gateway, 1);
+    for (let round = 2; fault !== null && round <= 4; round += 1) fault = await faultOf(gateway, round);
+    assert.equal(fault, null);
   } finally {
     await replicas.close();
     trainer.close();
