@@ -4,10 +4,9 @@ import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { exists } from '../process/exists.ts';
 import { sha256 } from '../store/files.ts';
 import type { DataSetAddress } from './address.ts';
-import type { DataSet, DataSetFormat, DataSetOptions } from './data-set.ts';
+import type { DataSet, DataSetFormat, DataSetLocation, DataSetOptions } from './data-set.ts';
 import { unpackArchive } from './fetch/archive.ts';
 import { notCached } from './fetch/cache.ts';
-import { checkOutRevision } from './fetch/check-out.ts';
 import { download } from './fetch/download.ts';
 import { fetchFromHub } from './fetch/hub.ts';
 import { cloneOnce, filesAtCommit, findMirror } from './fetch/repository.ts';
@@ -46,7 +45,7 @@ export function createDataSetOpener({ cache, resolvePath }: DataSetOpenerDepende
   const uses = createUses(root);
 
   async function openNow(address: DataSetAddress): Promise<DataSet> {
-    const { format: name, options } = address;
+    const { format: name, location, options } = address;
     const format: DataSetFormat = dataSetFormats[name];
     if (format.runsCode === true) requireOwnModule(address, cache);
     const used = async (path: string): Promise<string> => {
@@ -54,7 +53,7 @@ export function createDataSetOpener({ cache, resolvePath }: DataSetOpenerDepende
       return path;
     };
     return format.open({
-      paths: await Promise.all((await locate(address, format, used)).map(used)),
+      paths: await Promise.all((await locate(location, format, options)).map(used)),
       options,
       checkOut: async (repository, commit) =>
         filesAtCommit(await used(await repositoryPath(repository, options)), commit),
@@ -63,20 +62,15 @@ export function createDataSetOpener({ cache, resolvePath }: DataSetOpenerDepende
   }
 
   async function locate(
-    { location, options }: DataSetAddress,
+    location: DataSetLocation,
     format: DataSetFormat,
-    used: (path: string) => Promise<string>,
+    options: DataSetOptions,
   ): Promise<readonly string[]> {
     const wants = (path: string): boolean => format.wants(path) && isInSplit(path, options.split);
     if (location.kind === 'path') return wantedFiles(await resolvePath(location.path), wants);
     if (location.kind === 'url') return [await fetchUrl(location.url, options)];
     const { hub = { url: hubUrl, token: null }, offline } = cache;
-    if (location.kind === 'hub') {
-      return fetchFromHub({ ...hub, directory: join(root, 'hub'), offline }, location, { ...format, wants });
-    }
-    const repository = await used(await cloneOnce(location.url, { directory: join(root, 'repositories'), offline }));
-    const checkedOut = await checkOutRevision(repository, location, { directory: join(root, 'unpacked'), offline });
-    return wantedFiles(checkedOut, wants);
+    return fetchFromHub({ ...hub, directory: join(root, 'hub'), offline }, location, wants);
   }
 
   async function fetchUrl(url: string, { sha256: digest }: DataSetOptions): Promise<string> {
