@@ -37,6 +37,24 @@ export function typedArguments(
   return { status: typed.every(({ fits }) => fits) ? 'ok' : 'mistyped', text };
 }
 
+/** The facts about a tool's parameters that help to tell delimiters from text. */
+export interface KnownParameters {
+  readonly names: ReadonlySet<string>;
+  /** Whether the value of a parameter may be any text. */
+  readonly allowsText: (name: string) => boolean;
+}
+
+export function knownParameters(parameters: Readonly<Record<string, unknown>> | null): KnownParameters {
+  const properties = shape.safeParse(parameters).data?.properties ?? {};
+  return {
+    names: new Set(Object.keys(properties)),
+    allowsText(name) {
+      const types = typesOf(Object.hasOwn(properties, name) ? properties[name] : undefined);
+      return types.size === 0 || types.has('string');
+    },
+  };
+}
+
 const variants = z.array(z.unknown()).optional().catch(undefined);
 const shape = z.looseObject({
   type: z
