@@ -42,7 +42,7 @@ class HarmonyParser implements ReplyParser {
   #head: Head | null = null;
   /** The text of the header so far, or of the arguments. */
   #buffer = '';
-  /** Follows the arguments, so that a delimiter in one of their strings is told from one that ends them. */
+  /** Follows the arguments, to tell a delimiter in one of their strings from one that ends them. */
   #scanner = createJsonScanner();
 
   constructor({ tokens, tools, promptIds }: ParserInput) {

@@ -2,7 +2,7 @@ import { broken, type Reading } from './call.ts';
 import { anyCode, type Codes, isCodeAt } from './codes.ts';
 import type { Span } from './delimited.ts';
 
-/** How a family writes a call whose arguments are JSON. */
+/** The syntax of a call whose arguments are JSON. */
 export interface JsonSyntax {
   readonly open: string;
   readonly close: string;

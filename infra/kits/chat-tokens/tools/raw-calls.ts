@@ -1,7 +1,7 @@
 import { broken, type OfferedTools, type Reading, repaired } from './call.ts';
 import type { Span } from './delimited.ts';
 
-/** How a family writes calls whose values are plain text, over coded text. */
+/** The syntax of calls whose values are plain text, over coded text. */
 export interface RawSyntax {
   /** The outer delimiters of a call. */
   readonly open: string;
@@ -53,7 +53,7 @@ interface Pairing {
  * Beside several calls nothing says to which of them they belong, so that none is given. Nor is a call that does not end,
  * whatever is in it. An end and a start within a call, with nothing but blanks between them, may separate two calls, each with
  * a lone start or end in a value, so that such a call is not given either. A value that holds an end, blanks and a start, in
- * this order, can't be told from two calls.
+ * this order, reads like two calls.
  *
  * Forgotten delimiters are repaired where no value holds one.
  */

@@ -1,6 +1,6 @@
 import type { KnownParameters } from './typed-value.ts';
 
-/** How a family writes parameters whose values are plain text, over coded text. */
+/** The syntax of parameters whose values are plain text, over coded text. */
 export interface ParameterSyntax {
   /**
    * Matches the delimiter that ends a value (`close`) and the opening of a parameter (`open`) with its `name`, which is
@@ -9,7 +9,7 @@ export interface ParameterSyntax {
   readonly pattern: RegExp;
   /** Matches the start (`start`) and the end (`end`) of a call in a value, without its outer delimiters. */
   readonly nested: RegExp;
-  /** Returns the name that is meant; null if the text is none. */
+  /** Returns the name that is meant; null if the text is not a valid name. */
   readonly nameOf: (written: string, known: ReadonlySet<string>) => string | null;
   /** Whether a boundary between two values has the whitespace that the delimiters at both ends of the call have. */
   readonly isUsual: (body: string, boundary: Boundary, ends: Ends) => boolean;
@@ -45,7 +45,7 @@ export interface RawValues {
 }
 
 /**
- * Reads the parameters of a call by name. Null where they can't be told apart for sure.
+ * Reads the parameters of a call by name. Null where it is not certain where each one ends.
  *
  * An end and an opening with nothing but blanks between them separate two values. Within a value they are pairs like
  * parentheses, or parts of a call that is an example. Those that stand otherwise than the others of the call, or would give a
