@@ -45,8 +45,9 @@ export async function loadModel(dir: string): Promise<Model> {
     if (value) constants[name] = value;
   }
   const stopTokenIds = await readStops(dir, tokens, [config.eos_token ?? '', ...family.turnClose]);
-  const argumentsForm = argumentsFormOf({ template, constants, family });
-  return { name: basename(dir), tokens, family, template, constants, stopTokenIds, argumentsForm };
+  const argumentsForm = argumentsFormOf({ template, constants, family, severalCalls: true });
+  const severalCalls = printsCalls({ template, constants, family, argumentsForm, severalCalls: true }, 2);
+  return { name: basename(dir), tokens, family, template, constants, stopTokenIds, argumentsForm, severalCalls };
 }
 
 async function readTemplate(dir: string, config: TokenizerConfig): Promise<string> {
@@ -119,22 +120,25 @@ function wrapErrors<Value>(what: string, read: () => Value): Value {
 /** Finds out by rendering a call in each form, since templates do not declare theirs. */
 function argumentsFormOf(renderer: Omit<Renderer, 'argumentsForm'>): ArgumentsForm {
   const forms = ['object', 'text'] as const;
-  return forms.find((argumentsForm) => printsArguments({ ...renderer, argumentsForm })) ?? 'none';
+  return forms.find((argumentsForm) => printsCalls({ ...renderer, argumentsForm }, 1)) ?? 'none';
 }
 
-function printsArguments(renderer: Renderer): boolean {
-  const call = { id: 'call', name: 'tool', arguments: JSON.stringify({ x: argumentProbe }) };
+/** Whether a template prints the arguments of each call of a reply with so many calls. */
+function printsCalls(renderer: Renderer, count: number): boolean {
+  const toolCalls = Array.from({ length: count }, (_, at) => {
+    return { id: `call_${at}`, name: 'tool', arguments: JSON.stringify({ x: `${argumentProbe}-${at}` }) };
+  });
   try {
     const text = renderText(
       renderer,
       [
         { role: 'user', text: 'x' },
-        { role: 'assistant', text: '', reasoning: '', toolCalls: [call] },
+        { role: 'assistant', text: '', reasoning: '', toolCalls },
       ],
       [],
       'last-message',
     );
-    return text.includes(argumentProbe);
+    return toolCalls.every((_, at) => text.includes(`${argumentProbe}-${at}`));
   } catch (error) {
     if (error instanceof TemplateRejection) return false;
     throw error;

@@ -14,6 +14,8 @@ export interface Model {
   /** The token ids that end sampling. */
   readonly stopTokenIds: readonly number[];
   readonly argumentsForm: ArgumentsForm;
+  /** Whether the template prints several calls of one reply. Some print the first one alone, or refuse such a reply. */
+  readonly severalCalls: boolean;
 }
 
 /** The form in which a template expects a call's arguments: an object, JSON text, or none since it prints no calls. */

@@ -3,9 +3,10 @@ import { TemplateRejection } from './errors.ts';
 import type { Family } from './families.ts';
 import type { Model } from './model.ts';
 import { nestsWithin } from './nesting.ts';
+import { oneCallEach } from './one-call-each.ts';
 
 /** The parts of a model that rendering its template needs. */
-export type Renderer = Pick<Model, 'template' | 'constants' | 'family' | 'argumentsForm'>;
+export type Renderer = Pick<Model, 'template' | 'constants' | 'family' | 'argumentsForm' | 'severalCalls'>;
 
 /** The prompt of a conversation, from its first token to where the model's reply begins. Throws TemplateRejection. */
 export function renderFull(model: Model, conversation: Conversation): number[] {
@@ -22,10 +23,11 @@ export function renderText(
   tools: readonly Tool[],
   until: 'reply' | 'last-message',
 ): string {
+  const printed = renderer.severalCalls ? messages : oneCallEach(messages);
   try {
     return renderer.template.render({
       ...renderer.constants,
-      messages: withCallIds(messages, renderer.family).map((message) => templateMessage(message, renderer)),
+      messages: withCallIds(printed, renderer.family).map((message) => templateMessage(message, renderer)),
       ...(tools.length === 0 ? {} : { tools: tools.map(templateTool) }),
       add_generation_prompt: until === 'reply',
     });

@@ -136,7 +136,10 @@ function follower({ family }: Model, role: Follower['role']): Follower {
   return { role, callId: family.callIds?.make('tool', 0) ?? 'call', name: 'tool', text: followerText };
 }
 
-/** A reply that ends in `text` and makes the calls that `messages` answer, since some templates refuse a result without its call. */
+/**
+ * A reply that ends in `text` and makes the calls that `messages` answer, since some templates refuse a result without its call.
+ * Where the template prints one call, it makes the last one.
+ */
 function standIn(model: Model, messages: readonly Message[], reasoned: boolean, text: string): Message {
   const others = messages.findIndex(({ role }) => role !== 'tool');
   const answered = others < 0 ? messages : messages.slice(0, others);
@@ -146,7 +149,8 @@ function standIn(model: Model, messages: readonly Message[], reasoned: boolean, 
     return [{ id: message.callId, name: message.name ?? 'tool', arguments: JSON.stringify(args) }];
   });
   const inCall = toolCalls.length > 0 && model.argumentsForm !== 'none';
-  return { role: 'assistant', text: inCall ? '' : text, reasoning: reasoned ? thoughtText : '', toolCalls };
+  const made = model.severalCalls ? toolCalls : toolCalls.slice(-1);
+  return { role: 'assistant', text: inCall ? '' : text, reasoning: reasoned ? thoughtText : '', toolCalls: made };
 }
 
 /** Returns a failure also where the template refuses a conversation that begins in the middle. */

@@ -19,7 +19,12 @@ export const call = (reasoning: string): AssistantMessage => ({
   toolCalls: [callBash('functions.bash:0', 'ls')],
 });
 export const user: Message = { role: 'user', text: 'More <é>.' };
-export const result: Message = { role: 'tool', callId: 'functions.bash:0', name: 'bash', text: 'calc.js' };
+export const result: Extract<Message, { role: 'tool' }> = {
+  role: 'tool',
+  callId: 'functions.bash:0',
+  name: 'bash',
+  text: 'calc.js',
+};
 export const opening: readonly Message[] = [
   { role: 'system', text: 'Be brief.' },
   { role: 'user', text: 'Fix 🦊 it.' },

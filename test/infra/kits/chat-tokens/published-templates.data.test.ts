@@ -7,7 +7,7 @@ import { renderText } from '../../../../infra/kits/chat-tokens/render.ts';
 import { bash, readReply } from '../../../helpers/models/read-reply.ts';
 import { type TinyFamily, tinyFamily, type Vocabulary } from '../../../helpers/models/tiny-families.ts';
 import { optionalData } from '../../../helpers/optional-data.ts';
-import { assertContinues, call, opening } from './continuation.ts';
+import { assertContinues, call, callBash, opening, result } from './continuation.ts';
 
 type Verdicts = readonly [
   userTurn: boolean,
@@ -82,6 +82,14 @@ for (const [name, template] of Object.entries(publishedTemplates)) {
     it('continues a branch as a full render would continue it, or not at all', () => {
       const [, plain = '', reasoned = ''] = expected[name] ?? [];
       assertContinues(tiny.model, plain, reasoned);
+    });
+
+    it('renders both calls of a reply, also where it takes one call alone', () => {
+      const { model } = tiny;
+      if (model.argumentsForm === 'none') return;
+      const toolCalls = [callBash('functions.bash:0', 'ls'), callBash('functions.bash:1', 'pwd')];
+      const text = renderText(model, [...opening, { ...call(''), toolCalls }, result], [bash], 'reply');
+      for (const part of ['ls', 'pwd', result.text]) assert.ok(text.includes(part), part);
     });
 
     it('renders a call that its parser reads', () => {
