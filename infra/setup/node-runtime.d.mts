@@ -1,4 +1,5 @@
 export const minimumNode: string;
+export const fetchedNode: string;
 
 export function isCurrentNode(version?: string): boolean;
 
