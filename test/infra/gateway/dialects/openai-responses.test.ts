@@ -237,6 +237,33 @@ describe('the responses dialect', () => {
     assert.equal((await gateway.post(path, 'wrong', {})).json.error.code, 'invalid_api_key');
   });
 
+  it('returns a call of a tool to the namespace of the same name, turn for turn', async () => {
+    const engine = createScriptedEngine({
+      script: () => ({ kind: 'say', ids: gateway.model.tokens.encode(`${callOf('exec__exec', {})}<|im_end|>`) }),
+    });
+    await using gateway = await startTestGateway(engine);
+    const secret = await gateway.open('s1.1');
+    const exec = { type: 'function', name: 'exec', parameters: { type: 'object' } };
+    const namespaced = [{ type: 'namespace', name: 'exec', description: 'Runs.', tools: [exec] }];
+    const input: object[] = [user('Go.')];
+    for (let turn = 0; turn < 3; turn += 1) {
+      const reply = await gateway.post(path, secret, { ...codex, stream: false, tools: namespaced, input });
+      const [call] = reply.json.output;
+      assert.deepEqual([call.type, call.namespace, call.name], ['function_call', 'exec', 'exec'], reply.text);
+      const { id, status, ...echo } = call;
+      input.push(echo, { type: 'function_call_output', call_id: call.call_id, output: '' });
+    }
+    const prompt = gateway.model.tokens.decode(engine.requests.at(-1)?.tokenIds ?? []);
+    assert.deepEqual(new Set(prompt.match(/exec(?:__exec)*/g)), new Set(['exec__exec']));
+    assert.equal((await gateway.control.seal('s1.1')).segments, 1);
+  });
+
+  it('answers the path by which OpenAI compacts with 404, so that an agent compacts by itself', async () => {
+    await using gateway = await startTestGateway(createScriptedEngine({ script: () => ({ kind: 'say', ids: [65] }) }));
+    const reply = await gateway.post(`${path}/compact`, await gateway.open('s1.1'), { ...codex, input: [user('x')] });
+    assert.deepEqual([reply.status, reply.json.error.code], [404, 'not_found']);
+  });
+
   it('counts tokens without a turn', async () => {
     const engine = createScriptedEngine({ script: () => ({ kind: 'say', ids: [65] }) });
     await using gateway = await startTestGateway(engine);
