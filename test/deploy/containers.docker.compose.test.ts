@@ -59,7 +59,7 @@ describe('the stack of infra/deploy/compose.yaml', () => {
     await compose?.('down', '--volumes', '--timeout', '1');
   });
 
-  /** Starts what does not run yet. On a busy machine a part may count as unhealthy before its first answer. */
+  /** Starts what does not run yet. A busy machine may give a part no time for its first answer. */
   const isUp = (): Promise<boolean> =>
     compose('up', '--detach', '--wait', '--no-build').then(
       () => true,

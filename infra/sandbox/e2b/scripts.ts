@@ -97,7 +97,7 @@ echo "$used" >${keeperDirectory}/used
 export const installProgram = `
 umask 022
 rm -rf "${programsDirectory}/$1.new" && mkdir -p "${programsDirectory}/$1.new" || exit
-tar -x -o -f - -C "${programsDirectory}/$1.new" && mv -T "${programsDirectory}/$1.new" "${programsDirectory}/$1"
+tar -x -o -f - -C "${programsDirectory}/$1.new" && rm -rf "${programsDirectory}/$1" && mv "${programsDirectory}/$1.new" "${programsDirectory}/$1"
 `;
 
 /** Succeeds in a sandbox that is set up. */
