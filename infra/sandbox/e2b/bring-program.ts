@@ -13,8 +13,10 @@ export async function bringProgram(
   signal: AbortSignal,
 ): Promise<void> {
   const tar = spawn('tar', ['-C', mount.source, '-cf', '-', '.'], { stdio: ['ignore', 'pipe', 'pipe'], signal });
+  // The failure of either is looked at once the sandbox has answered.
   const packed = once(tar, 'close');
-  const errors = text(tar.stderr);
+  packed.catch(() => undefined);
+  const errors = text(tar.stderr).catch(() => '');
   try {
     const stdin: AsyncIterable<Uint8Array> = tar.stdout;
     const { exitCode, stderr } = await shell.run({ role: 'root', text: installProgram, args: [name], stdin }, signal);

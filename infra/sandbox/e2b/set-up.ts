@@ -15,7 +15,7 @@ import type { E2bShell } from './shell.ts';
 export async function setUp(shell: E2bShell, spec: SandboxSpec, signal: AbortSignal): Promise<void> {
   const ids = (['keeper', 'grader', 'agent'] as const).map((role) => String(idOf(spec.name, role)));
   const programs = new Map(spec.mounts.map((mount) => [programOf(spec, mount), mount]));
-  const links = Array.from(programs, ([name, { target }]) => [name, target]).flat();
+  const links = spec.mounts.flatMap((mount) => [programOf(spec, mount), mount.target]);
   const stdin = await packFiles(spec);
   if (!(await isSetUp(shell))) {
     const kept = await shell.run({ role: 'root', text: scripts.keepHooks, args: [], asTemplate: true }, signal);
