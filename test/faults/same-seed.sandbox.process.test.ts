@@ -58,7 +58,7 @@ const killed: Readonly<Record<string, readonly Kills[]>> = {
   two: [{ inTurns: ['policy', 'gateway'] }, { inTurns: ['host', 'control'], inUpdate: ['trainer', 'policy'] }],
 };
 
-/** All that a run has sampled and learned, without ids and times. */
+/** All that a run has sampled and learned, without ids, times, and how often an engine interrupted a turn. */
 interface Account {
   readonly groups: readonly { readonly task: string; readonly rollouts: readonly unknown[] }[];
   readonly batches: readonly unknown[];
@@ -158,7 +158,8 @@ describe('two runs with one seed whose processes are killed at other moments', (
       const { task, rollouts } = await read<GroupReport>(`group-${index}`);
       const told = rollouts.map(async ({ outcome, reward, stop, trace }) => {
         const { turns, segments } = (await store.getJson(trace?.trace.digest ?? '')) as Trace;
-        return { outcome, reward, stop, segments, turns: turns.map((one) => ({ ...one, startedAt: 0, endedAt: 0 })) };
+        const same = turns.map((one) => ({ ...one, startedAt: 0, endedAt: 0, aborts: 0 }));
+        return { outcome, reward, stop, segments, turns: same };
       });
       return { task, rollouts: await Promise.all(told) };
     });

@@ -72,7 +72,8 @@ describe('runs that want more slots than two hosts have', () => {
       workflowId,
       await server.client.workflow.start('trainingRun', { taskQueue: controlQueue, workflowId, args }),
     );
-    const key = await until(() => keyOf(workflowId).catch(() => null), 600_000);
+    const { runKey } = await until(() => statusOf(workflowId).catch(() => null), 600_000);
+    const key = shortKey(runKey);
     const waiting = (): Promise<number> => backlogOf(server.client, sharePlacementQueue(key));
     await until(async () => held(key) + (await waiting()) >= 2 * groupsPerStep - hosts.length, 600_000);
     gate.open();
@@ -84,25 +85,20 @@ describe('runs that want more slots than two hosts have', () => {
     await handle?.cancel();
     await handle?.result().catch(() => undefined);
   }
-  const keyOf = async (run: string): Promise<string> => shortKey((await statusOf(run)).runKey);
   const statusOf = (run: string): Promise<RunStatus> => server.client.workflow.getHandle(run).query('status');
   const held = (share: string): number =>
     hosts.reduce((sum, { host: { slots } }) => sum + slots.takenBy({ share, sweep: false }), 0);
-  const ended = async (run: string): Promise<number> =>
-    Object.values((await statusOf(run)).rollouts).reduce((sum, count) => sum + count, 0);
 
-  /** Returns the parts of the slots that runs hold, on average over the time in which as many rollouts end as there are slots. */
-  async function partsOverATurnover(runs: readonly string[]): Promise<number[]> {
-    const keys = await Promise.all(runs.map(keyOf));
-    const total = async () => (await Promise.all(runs.map(ended))).reduce((sum, count) => sum + count, 0);
-    const before = await total();
+  /** Returns the parts of the slots that runs hold, on average over the time in which as many agents begin as there are slots. */
+  async function partsOverATurnover(keys: readonly string[]): Promise<number[]> {
+    const before = gate.passed();
     const sums = keys.map(() => 0);
     let lookedAt = performance.now();
-    await until(async () => {
+    await until(() => {
       const sinceLook = performance.now() - lookedAt;
       lookedAt += sinceLook;
       for (const [index, key] of keys.entries()) sums[index] = (sums[index] ?? 0) + sinceLook * held(key);
-      return (await total()) >= before + all;
+      return gate.passed() >= before + all;
     }, 600_000);
     const sum = sums.reduce((so, one) => so + one, 0);
     return sums.map((one) => one / sum);
@@ -122,17 +118,17 @@ describe('runs that want more slots than two hosts have', () => {
     await until(async () => held(three) === all, 600_000);
     const one = await train('one', 1, 20);
     await until(async () => held(one) === all / 4, 600_000);
-    near(await partsOverATurnover(['three', 'one']), [3 / 4, 1 / 4]);
+    near(await partsOverATurnover([three, one]), [3 / 4, 1 / 4]);
 
     const late = await train('late', 4, 36);
     await until(async () => held(late) >= all / 2, 600_000);
-    near(await partsOverATurnover(['three', 'one', 'late']), [3 / 8, 1 / 8, 4 / 8]);
+    near(await partsOverATurnover([three, one, late]), [3 / 8, 1 / 8, 4 / 8]);
 
     // The others may have nothing left when the last rollout of the cancelled run has been cleaned up.
     const cancelled = cancel('three');
     await until(async () => held(three) === 0 && held(one) + held(late) >= all - 2, 600_000);
     for (const run of ['one', 'late']) {
-      const { rollouts, phase } = await statusOf(run);
+      const { rollouts, phase } = await until(() => statusOf(run).catch(() => null), 600_000);
       assert.deepEqual([phase, rollouts.infra, rollouts.cancelled, rollouts.stale], ['running', 0, 0, 0], run);
     }
     await cancelled;
@@ -144,11 +140,18 @@ function createGate() {
   const pauseMs = 250;
   let opened = Promise.withResolvers<void>();
   let turn = Promise.resolve();
+  let passed = 0;
   function pass(): Promise<void> {
-    turn = turn.then(() => opened.promise).then(() => sleep(pauseMs));
+    turn = turn
+      .then(() => opened.promise)
+      .then(() => sleep(pauseMs))
+      .then(() => {
+        passed += 1;
+      });
     return turn;
   }
   return {
+    passed: (): number => passed,
     close: (): void => {
       opened = Promise.withResolvers();
     },
