@@ -91,7 +91,7 @@ interface EarlyState {
  */
 function forgeableBy({ twoUids }: Pick<Sandbox, 'twoUids'>, base: BasePrograms | null): readonly Flag[] {
   if (twoUids && base === null) return [];
-  const how = twoUids ? 'can write in directories of the PATH of its tests' : 'is root';
+  const how = twoUids ? 'can write where its tests may find their programs' : 'is root';
   const evidence = `the agent ${how}, and its processes run on beside the tests in its sandbox (keep_processes)`;
   return [{ trick: 'forgeable', evidence }];
 }

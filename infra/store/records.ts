@@ -1,5 +1,6 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Objects } from './objects.ts';
+import { storedJson } from './stored-json.ts';
 import { untilWritten } from './until-written.ts';
 
 /** Named JSON documents of a run, such as `group-12` and `step-3`. Workflow history only has their names. */
@@ -27,17 +28,18 @@ const suffix = '.json';
 export function createRecords(objects: Objects, folder?: string): Records {
   const folderOf = (runKey: string): string => [...(folder === undefined ? [] : [folder]), checked(runKey)].join('/');
   const keyOf = (runKey: string, name: string): string => `${folderOf(runKey)}/${checked(name)}${suffix}`;
+  const parse = (key: string, bytes: Uint8Array): unknown => storedJson(`${objects.location}/${key}`, bytes);
 
   async function find(runKey: string, name: string): Promise<unknown> {
     const found = await objects.get(keyOf(runKey, name));
-    return found === null ? null : parse(found.bytes);
+    return found === null ? null : parse(keyOf(runKey, name), found.bytes);
   }
 
   async function update(runKey: string, name: string, change: (value: unknown) => unknown): Promise<void> {
     const key = keyOf(runKey, name);
     await untilWritten(`${objects.location}/${key}`, async () => {
       const found = await objects.get(key);
-      const value = change(found === null ? null : parse(found.bytes));
+      const value = change(found === null ? null : parse(key, found.bytes));
       if (value === undefined) return null;
       return (await objects.replace(key, encode(value), found?.version ?? null)) ?? undefined;
     });
@@ -91,4 +93,3 @@ function checked(part: string): string {
 }
 
 const encode = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));
-const parse = (bytes: Uint8Array): unknown => JSON.parse(new TextDecoder().decode(bytes));

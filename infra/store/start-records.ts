@@ -3,6 +3,7 @@ import { shortKey } from '../../workflows/contracts/ids.ts';
 import { type StartRecord, startFormat, startRecord } from '../../workflows/contracts/start-record.ts';
 import type { ListedObject, Objects } from './objects.ts';
 import { folderOfId } from './rollout-records.ts';
+import { storedJson } from './stored-json.ts';
 
 /** The folder of the records of starts. */
 export const startFolder = 'starts';
@@ -41,7 +42,7 @@ export const keyOfStart = (recordKey: string): string =>
   recordKey.slice(recordKey.lastIndexOf('/') + 1, -suffix.length);
 
 function parse(place: string, bytes: Uint8Array): StartRecord {
-  const parsed = startRecord.safeParse(JSON.parse(new TextDecoder().decode(bytes)));
+  const parsed = startRecord.safeParse(storedJson(place, bytes));
   if (parsed.success) return parsed.data;
   throw new TemperFailure(
     'BlobMissing',

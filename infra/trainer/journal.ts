@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Objects } from '../store/objects.ts';
 import { createRecords } from '../store/records.ts';
+import { storedJson } from '../store/stored-json.ts';
 import { createPastSteps, type JournaledSteps, journaledSteps, lastIn, stepsOf, withoutPast } from './past-steps.ts';
 
 // The trainer worker's knowledge of a run's model, stored before each effect. After a crash, a retry either repeats the same
@@ -146,7 +147,7 @@ export function createSessionRecord(objects: Objects, runKey: string): SessionRe
 }
 
 function parseState(bytes: Uint8Array, where: string): TrainerState {
-  const parsed = state.safeParse(JSON.parse(new TextDecoder().decode(bytes)));
+  const parsed = state.safeParse(storedJson(where, bytes));
   if (parsed.success) return parsed.data;
   throw new TemperFailure('StoreUnavailable', `unreadable trainer's journal ${where}: ${parsed.error.message}`);
 }

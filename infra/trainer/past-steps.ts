@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Objects } from '../store/objects.ts';
+import { storedJson } from '../store/stored-json.ts';
 
 // The past steps of a run, 64 in each document. They are needed to replay a run from its beginning, and by a run that was reset
 // to an early step. Retention keeps them with the journal, and with them the data of the updates.
@@ -53,7 +54,7 @@ export function createPastSteps(objects: Objects, folder: string): PastSteps {
       const found = await objects.get(keyOf(number));
       const where = `${objects.location}/${keyOf(number)}`;
       if (found === null) throw new TemperFailure('StoreUnavailable', `${where}: expected past steps, got no document`);
-      const parsed = journaledSteps.safeParse(JSON.parse(new TextDecoder().decode(found.bytes)));
+      const parsed = journaledSteps.safeParse(storedJson(where, found.bytes));
       if (parsed.success) return parsed.data;
       throw new TemperFailure('StoreUnavailable', `unreadable past steps ${where}: ${parsed.error.message}`);
     },

@@ -90,7 +90,8 @@ linked_files() {
 
 /**
  * Lists the directories of the PATH in a sandbox that no agent has worked in, and packs the programs of those that the agent can
- * write. Prints nothing if there are none. $1 the workdir, $2 the PATH; if it is empty, the image's.
+ * write. The virtual environments of the workdir count as if they had been entered. Prints nothing if there are none. $1 the
+ * workdir, $2 the PATH; if it is empty, the image's.
  */
 export const baseScript = `
 path=\${2:-$PATH} PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
@@ -110,8 +111,16 @@ else
   }
 fi
 
-# Split the PATH.
+# Split the PATH. A colon at its end names the workdir, too.
+path=$path:
 set -f; IFS=:; set -- $path; unset IFS; set +f
+# Tests may enter the virtual environments of the workdir, or name programs in them.
+for venv in "$workdir"/pyvenv.cfg "$workdir"/*/pyvenv.cfg "$workdir"/.[!.]*/pyvenv.cfg \\
+  "$workdir"/*/*/pyvenv.cfg "$workdir"/*/.[!.]*/pyvenv.cfg; do
+  bin=\${venv%/*}/bin
+  [ -f "$venv" ] && [ -d "$bin" ] || continue
+  case :$path in *:"$bin":*) ;; *) set -- "$bin" "$@" ;; esac
+done
 owns= others=
 for one; do
   case $one in /*) ;; *) one=$workdir/$one ;; esac

@@ -3,6 +3,7 @@ import pLimit from 'p-limit';
 import { z } from 'zod';
 import type { ListedObject, Objects } from '../../store/objects.ts';
 import { createRolloutRecords, rolloutFolder } from '../../store/rollout-records.ts';
+import { storedJson } from '../../store/stored-json.ts';
 import { untilWritten } from '../../store/until-written.ts';
 import { settleRollout } from '../../temporal/settle-rollout.ts';
 import { dayMs, hourMs, type RetentionContext } from '../category.ts';
@@ -167,7 +168,7 @@ const ledgerKey = 'outcomes/ledger.json';
 
 async function readLedger(objects: Objects): Promise<Ledger | null> {
   const found = await objects.get(ledgerKey);
-  return found === null ? null : ledger.parse(JSON.parse(Buffer.from(found.bytes).toString()));
+  return found === null ? null : ledger.parse(storedJson(`${objects.location}/${ledgerKey}`, found.bytes));
 }
 
 async function writeLedger(objects: Objects, value: Ledger): Promise<void> {

@@ -93,7 +93,7 @@ describe('the commands on a run', () => {
       assert.equal(code, 2, stderr);
       assert.match(
         stderr,
-        /--tasks: \S+: 1 of 2 tasks need a network that TEMPER_NETWORK does not allow, for example downloads/,
+        /--tasks: harbor:\S+(, packed as blob:\w{8})?: 1 of 2 tasks need a network that TEMPER_NETWORK does not allow, for example downloads/,
       );
       assert.match(
         stderr,

@@ -14,7 +14,7 @@ export async function findSweepReport(stack: ReadableStack, id: string): Promise
 export async function readSweepReport(stack: ReadableStack, id: string): Promise<SweepReport> {
   const report = await findSweepReport(stack, id);
   if (report !== null) return report;
-  throw new Error(`${id} has no report yet; wait until the sweep has ended: see \`temper show ${id}\``);
+  throw new Error(`${id} has no report: it still runs, or was terminated or failed; see \`temper show ${id}\``);
 }
 
 /** Reads the report of a regrade that has ended or was cancelled; null while there is none. */

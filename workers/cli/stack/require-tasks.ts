@@ -10,6 +10,7 @@ import type { NetworkMode } from '../../../workflows/contracts/network.ts';
 import type { RunRequest } from '../../../workflows/contracts/run.ts';
 import { type SweepRequest, sweepInput } from '../../../workflows/contracts/sweep.ts';
 import { asUsageError } from '../text/errors.ts';
+import { setName } from './set-name.ts';
 import type { StackClient } from './stack-client.ts';
 import { isElsewhere } from './task-set.ts';
 import { openTaskSource } from './task-source.ts';
@@ -27,25 +28,27 @@ export const requireRunTasks = (
   stack: StackClient,
   signal: AbortSignal,
 ): Promise<void> =>
-  withSet(set, stack, async (named, { tasks, quarantine, cap }) => {
+  withSet(set, stack, async (named, { name, tasks, quarantine, cap }) => {
     const skipped = new Set((await quarantine.byAddress()).keys());
     const given = { cap: cap ?? 'public', offlineTests: settings?.offlineTests, skipped };
     const found = await lookAtRunTasks(tasks, named, given, signal);
-    requireUnforgeable(named, found);
-    if (leaveOut === undefined) requireNetworks(named, found);
+    requireUnforgeable(name, found);
+    if (leaveOut === undefined) requireNetworks(name, found);
   });
 
 /** Throws a UsageError if a sweep has tasks that lack a network, unless it leaves them out. */
 export const requireSweepTasks = (request: SweepRequest, stack: StackClient, signal: AbortSignal): Promise<void> =>
-  withSet(request.tasks, stack, async (named, { tasks, quarantine, cap }) => {
+  withSet(request.tasks, stack, async (named, { name, tasks, quarantine, cap }) => {
     const { leaveOut, settings, ...input } = sweepInput.parse(request);
     if (cap === null || leaveOut !== undefined) return;
     const { addresses } = await chooseSweepTasks({ tasks, quarantine }, input);
     const given = { cap, offlineTests: settings.offlineTests };
-    requireNetworks(named, await lackingAmong(tasks, { set: named, addresses }, given, signal));
+    requireNetworks(name, await lackingAmong(tasks, { set: named, addresses }, given, signal));
   });
 
 interface ReadableSet {
+  /** The name under which the user knows it. */
+  readonly name: string;
   readonly tasks: Tasks;
   readonly quarantine: Quarantine;
   readonly cap: NetworkMode | null;
@@ -60,7 +63,12 @@ async function withSet(
   if (set === undefined || (await isElsewhere(set, config))) return;
   const { tasks } = await openTaskSource(set, { config, store, offline: false });
   try {
-    await look(set, { tasks, quarantine: createQuarantine(shared.common), cap: allowedNetwork(config) });
+    await look(set, {
+      name: await setName({ shared }, set),
+      tasks,
+      quarantine: createQuarantine(shared.common),
+      cap: allowedNetwork(config),
+    });
   } catch (error) {
     throw asUsageError(error, '--tasks');
   }

@@ -100,9 +100,11 @@ describe("programs in directories of the agent's", () => {
     const system = await mkdtemp('/opt/temper-links-');
     context.after(() => rm(system, { recursive: true }));
     await chmod(system, 0o755);
+    assert.equal(await read('/usr/bin:/bin'), null);
     const venv = join(workdir, '.venv', 'bin');
+    const settings = join(workdir, '.venv', 'pyvenv.cfg');
     await mkdir(venv, { recursive: true });
-    await plant(join(workdir, '.venv', 'pyvenv.cfg'));
+    await plant(settings);
     await plant(join(workdir, 'main'));
     await plant(join(workdir, 'grep'));
     for (const [at, target] of [
@@ -115,9 +117,11 @@ describe("programs in directories of the agent's", () => {
     ] as const)
       await symlink(target, at);
     for (const path of [join(workdir, '.venv'), venv]) await give(path, 0o755);
-    assert.equal(await read('/usr/bin:/bin'), null);
+    // The virtual environment counts as if it had been entered.
+    const ofVenv = await read('/usr/bin:/bin');
+    assert.deepEqual([ofVenv?.directories[0]?.path, ofVenv?.beyond], [venv, [settings]]);
     const base = await read(`${system}:/usr/bin:/bin`);
-    assert.deepEqual(base?.beyond.toSorted(), [join(venv, 'python3'), join(workdir, 'grep')].toSorted());
+    assert.deepEqual(base?.beyond.toSorted(), [settings, join(venv, 'python3'), join(workdir, 'grep')].toSorted());
     assert.deepEqual((await restore(base)).flags, []);
     await rm(join(venv, 'python3'));
     await plant(join(venv, 'python3'));

@@ -21,7 +21,7 @@ export async function showRecorded(stack: ReadableStack, known: KnownWorkflow, j
 export async function showWithoutRecord({ id, kind, found }: KnownWorkflow, json: boolean): Promise<void> {
   if (found === null) {
     throw new Error(
-      `the store has no report of the ${kind} ${id}: it still runs, or was terminated or failed; start the Temporal server that knows it`,
+      `the store has no report of the ${kind} ${id}: it still runs, or was terminated or failed; only a Temporal server that knows it can say more`,
     );
   }
   const { handle, description } = found;

@@ -10,7 +10,7 @@ import { costText } from '../../text/cost.ts';
 import { print, printJson } from '../../text/output.ts';
 import { regradeText } from '../regrade/regrade-text.ts';
 import { regradeProgress } from '../regrade/run-regrade.ts';
-import { showWithoutRecord } from './recorded.ts';
+import { showRegradeWithoutReport } from './unreported.ts';
 
 /** Shows a regrade: its progress, or its report once it has ended. */
 export async function showRegrade(stack: ReadableStack, known: KnownWorkflow, json: boolean): Promise<void> {
@@ -24,7 +24,7 @@ export async function showRegrade(stack: ReadableStack, known: KnownWorkflow, js
     return print(`${id}\n${regradeProgress(status)}${pause}\n\n${costText(costs)}`);
   }
   const report = await regradeReportOf(stack, key);
-  if (report === null) return showWithoutRecord(known, json);
+  if (report === null) return showRegradeWithoutReport(stack, known, json);
   const costs = costsOfLedger(report.result.cost, {}, prices);
   if (json) printJson({ ...report, money: costs && moneyOf(costs) });
   else print(showHidden(`${regradeText(report)}\n\n${costText(costs)}`));

@@ -12,7 +12,7 @@ import { costText } from '../../text/cost.ts';
 import { print, printJson } from '../../text/output.ts';
 import { sweepProgress } from '../eval/run-sweep.ts';
 import { sweepText } from '../eval/sweep-text.ts';
-import { showWithoutRecord } from './recorded.ts';
+import { showSweepWithoutReport } from './unreported.ts';
 
 /** Shows a sweep: its progress, or its report once it has ended. */
 export async function showSweep(stack: ReadableStack, known: KnownWorkflow, json: boolean): Promise<void> {
@@ -27,8 +27,7 @@ export async function showSweep(stack: ReadableStack, known: KnownWorkflow, json
     return print(`${id}\n${sweepProgress(status)}${pause}${limits}\n\n${costText(costs)}`);
   }
   const report = await sweepReportOf(stack, key);
-  // A sweep that failed has no report.
-  if (report === null) return showWithoutRecord(known, json);
+  if (report === null) return showSweepWithoutReport(stack, known, json);
   const costs = costsOfLedger(report.result.cost.ledger, { ...report, ...report.result }, prices);
   if (json) printJson({ ...report, money: costs && moneyOf(costs) });
   else {
