@@ -47,8 +47,18 @@ export function parseDataSetAddress(address: string): DataSetAddress | null {
   return { kind: 'data-set', format, location, options, task: fragments.length === 0 ? null : fragments.join('#') };
 }
 
+/** The published sets that have a name of their own. */
+const namedSets: Readonly<Record<string, DataSetLocation>> = {
+  'terminal-bench@2.0': { kind: 'hub', id: 'harborframework/terminal-bench-2.0', revision: 'main', path: '' },
+  'terminal-bench@2.1': { kind: 'hub', id: 'harborframework/terminal-bench-2.1', revision: 'main', path: '' },
+};
+
+/** Whether the location of a data set is not one on this host. */
+export const isRemote = (location: string): boolean =>
+  /^(?:https?:\/\/|hub:|git\+)/.test(location) || Object.hasOwn(namedSets, location);
+
 /** The syntax of addresses, for error messages. */
-export const dataSetForm = `<format>:<location>[?${Object.keys(optionShape).join('=|')}=…][#<task>] with a format of ${Object.keys(dataSetFormats).join(', ')} and a location /<path>, https://… or hub:<owner>/<name>[@<revision>][/<path>]`;
+export const dataSetForm = `<format>:<location>[?${Object.keys(optionShape).join('=|')}=…][#<task>] with a format of ${Object.keys(dataSetFormats).join(', ')} and a location /<path>, https://…, hub:<owner>/<name>[@<revision>][/<path>], git+https://….git[@<revision>][/<path>] or one of ${Object.keys(namedSets).join(', ')}`;
 
 /** Separates temper's options from the other parameters of a query, which belong to the URL. */
 function takeOptions(query: string, address: string) {
@@ -67,7 +77,11 @@ function takeOptions(query: string, address: string) {
 function parseLocation(location: string): DataSetLocation | null {
   if (location.startsWith('/')) return { kind: 'path', path: location };
   if (/^https?:\/\//.test(location) && URL.canParse(location)) return { kind: 'url', url: location };
-  const [, id, revision = 'main', path = ''] =
+  const [, id, ofHub = 'main', onHub = ''] =
     /^hub:([\w.-]+\/[\w.-]+)(?:@([\w.-]+))?(?:\/([\w./ +=-]+))?$/.exec(location) ?? [];
-  return id === undefined ? null : { kind: 'hub', id, revision, path };
+  if (id !== undefined) return { kind: 'hub', id, revision: ofHub, path: onHub };
+  const [, url, revision = 'HEAD', path = ''] =
+    /^git\+(https?:\/\/[^@\s]+?\.git)(?:@(\w[\w.-]*))?(?:\/([^\0]+))?$/.exec(location) ?? [];
+  if (url === undefined) return Object.hasOwn(namedSets, location) ? (namedSets[location] ?? null) : null;
+  return URL.canParse(url) ? { kind: 'git', url, revision, path } : null;
 }

@@ -4,9 +4,10 @@ import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import { exists } from '../process/exists.ts';
 import { sha256 } from '../store/files.ts';
 import type { DataSetAddress } from './address.ts';
-import type { DataSet, DataSetFormat, DataSetLocation, DataSetOptions } from './data-set.ts';
+import type { DataSet, DataSetFormat, DataSetOptions } from './data-set.ts';
 import { unpackArchive } from './fetch/archive.ts';
 import { notCached } from './fetch/cache.ts';
+import { checkOutRevision } from './fetch/check-out.ts';
 import { download } from './fetch/download.ts';
 import { fetchFromHub } from './fetch/hub.ts';
 import { cloneOnce, filesAtCommit, findMirror } from './fetch/repository.ts';
@@ -45,7 +46,7 @@ export function createDataSetOpener({ cache, resolvePath }: DataSetOpenerDepende
   const uses = createUses(root);
 
   async function openNow(address: DataSetAddress): Promise<DataSet> {
-    const { format: name, location, options } = address;
+    const { format: name, options } = address;
     const format: DataSetFormat = dataSetFormats[name];
     if (format.runsCode === true) requireOwnModule(address, cache);
     const used = async (path: string): Promise<string> => {
@@ -53,7 +54,7 @@ export function createDataSetOpener({ cache, resolvePath }: DataSetOpenerDepende
       return path;
     };
     return format.open({
-      paths: await Promise.all((await locate(location, format, options)).map(used)),
+      paths: await Promise.all((await locate(address, format, used)).map(used)),
       options,
       checkOut: async (repository, commit) =>
         filesAtCommit(await used(await repositoryPath(repository, options)), commit),
@@ -62,15 +63,20 @@ export function createDataSetOpener({ cache, resolvePath }: DataSetOpenerDepende
   }
 
   async function locate(
-    location: DataSetLocation,
+    { location, options }: DataSetAddress,
     format: DataSetFormat,
-    options: DataSetOptions,
+    used: (path: string) => Promise<string>,
   ): Promise<readonly string[]> {
     const wants = (path: string): boolean => format.wants(path) && isInSplit(path, options.split);
     if (location.kind === 'path') return wantedFiles(await resolvePath(location.path), wants);
     if (location.kind === 'url') return [await fetchUrl(location.url, options)];
     const { hub = { url: hubUrl, token: null }, offline } = cache;
-    return fetchFromHub({ ...hub, directory: join(root, 'hub'), offline }, location, wants);
+    if (location.kind === 'hub') {
+      return fetchFromHub({ ...hub, directory: join(root, 'hub'), offline }, location, { ...format, wants });
+    }
+    const repository = await used(await cloneOnce(location.url, { directory: join(root, 'repositories'), offline }));
+    const checkedOut = await checkOutRevision(repository, location, { directory: join(root, 'unpacked'), offline });
+    return wantedFiles(checkedOut, wants);
   }
 
   async function fetchUrl(url: string, { sha256: digest }: DataSetOptions): Promise<string> {

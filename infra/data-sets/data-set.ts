@@ -23,7 +23,8 @@ export interface TaskDraft {
 export type DataSetLocation =
   | { readonly kind: 'path'; readonly path: string }
   | { readonly kind: 'url'; readonly url: string }
-  | { readonly kind: 'hub'; readonly id: string; readonly revision: string; readonly path: string };
+  | { readonly kind: 'hub'; readonly id: string; readonly revision: string; readonly path: string }
+  | { readonly kind: 'git'; readonly url: string; readonly revision: string; readonly path: string };
 
 /** The options that an address adds to the format and the location. */
 export interface DataSetOptions {
@@ -53,6 +54,8 @@ export interface DataSetFormat {
   readonly mayKeepProcesses?: true;
   /** Whether none of its tasks needs a network: the tests are judged by their log, and their images hold all that they need. */
   readonly isOffline?: true;
+  /** The name of a file that each task directory has, if tasks of this format are directories. */
+  readonly markerFile?: string;
   /** Whether a file holds tasks of this format. All such files of a hub repository or of a directory are read. */
   wants(path: string): boolean;
   open(source: DataSetSource): Promise<DataSet>;

@@ -19,6 +19,7 @@ export interface DirectoryReader {
 /** Creates a format whose tasks are directories, below one directory or in a `.tar.gz` of it. */
 export function directoryFormat(reader: DirectoryReader): DataSetFormat {
   return {
+    markerFile: reader.markerFile,
     wants: (path) => reader.archive.test(path),
     async open(source) {
       const roots = await Promise.all(

@@ -1,6 +1,7 @@
 import { createReadStream, createWriteStream } from 'node:fs';
 import { chmod, mkdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import type { Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { extract } from 'tar-stream';
@@ -23,26 +24,41 @@ export async function unpackArchive(archive: string, directory: string): Promise
 
 async function unpackInto(archive: string, draft: string): Promise<void> {
   await mkdir(draft);
-  const reader = extract();
-  const reading = pipeline(createReadStream(archive), createGunzip(), reader);
-  // The pipeline is awaited below. If the loop fails first, the rejection of the pipeline must not be unhandled.
-  reading.catch(() => undefined);
   try {
-    for await (const entry of reader) {
-      const { name, type, mode } = entry.header;
-      if (type === 'directory') {
-        entry.resume();
-        continue;
-      }
-      if (type !== 'file') throw new Error(`expected only files and directories, got a ${type}: ${name}`);
-      const path = join(draft, ...relativeSegments(name));
-      await mkdir(dirname(path), { recursive: true });
-      await pipeline(entry, createWriteStream(path));
-      if (((mode ?? 0) & 0o111) !== 0) await chmod(path, 0o755);
-    }
-    await reading;
+    const [link] = (await unpackTar([createReadStream(archive), createGunzip()], draft)).keys();
+    if (link !== undefined) throw new Error(`expected only files and directories, got a symlink: ${link}`);
   } catch (cause) {
     const text = `${archive}: expected a tar.gz of task directories, got: ${errorMessage(cause)}`;
     throw new TemperFailure('MalformedTask', text, { cause });
   }
+}
+
+/**
+ * Unpacks a tar entry by entry into an empty directory. Returns the targets of its symbolic links by name, which it does not
+ * make. Throws for devices, hard links, and names that lead out of the directory.
+ */
+export async function unpackTar(
+  source: readonly [Readable, ...Transform[]],
+  directory: string,
+): Promise<ReadonlyMap<string, string>> {
+  const reader = extract();
+  const reading = pipeline([...source, reader]);
+  // The pipeline is awaited below. If the loop fails first, the rejection of the pipeline must not be unhandled.
+  reading.catch(() => undefined);
+  const links = new Map<string, string>();
+  for await (const entry of reader) {
+    const { name, type, mode, linkname } = entry.header;
+    if (type === 'directory' || type === 'symlink') {
+      if (type === 'symlink') links.set(relativeSegments(name).join('/'), linkname ?? '');
+      entry.resume();
+      continue;
+    }
+    if (type !== 'file') throw new Error(`expected only files and directories, got a ${type}: ${name}`);
+    const path = join(directory, ...relativeSegments(name));
+    await mkdir(dirname(path), { recursive: true });
+    await pipeline(entry, createWriteStream(path));
+    if (((mode ?? 0) & 0o111) !== 0) await chmod(path, 0o755);
+  }
+  await reading;
+  return links;
 }

@@ -1,14 +1,17 @@
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
+import PQueue from 'p-queue';
 import { z } from 'zod';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import { explanationOf, HttpUnreachable, httpCall, jsonOf } from '../../http/client.ts';
 import { exists } from '../../process/exists.ts';
-import type { DataSetLocation } from '../data-set.ts';
+import type { DataSetFormat, DataSetLocation } from '../data-set.ts';
 import type { HubAccount } from '../hub-account.ts';
 import { notCached } from './cache.ts';
 import { type Checksum, download } from './download.ts';
 
+/** Sets of directories have thousands of small files, each of which takes the hub a moment. */
+const downloadsAtOnce = 8;
 const path = z.string().refine((name) => !name.split('/').includes('..') && !name.startsWith('/'));
 const revisionInfo = z.looseObject({
   sha: z.string().regex(/^[0-9a-f]{40}$/),
@@ -37,11 +40,12 @@ export interface Hub extends HubAccount {
 export async function fetchFromHub(
   hub: Hub,
   location: HubLocation,
-  wants: (path: string) => boolean,
+  { wants, markerFile }: Pick<DataSetFormat, 'wants' | 'markerFile'>,
 ): Promise<readonly string[]> {
   const { sha, siblings } = await resolveRevision(hub, location);
   const below = siblings.filter(({ rfilename }) => isBelow(location.path, rfilename));
-  const wanted = below.filter(({ rfilename }) => rfilename === location.path || wants(rfilename));
+  const archives = below.filter(({ rfilename }) => rfilename === location.path || wants(rfilename));
+  const wanted = archives.length > 0 || markerFile === undefined ? archives : ofTasks(below, markerFile);
   if (wanted.length === 0) {
     const found = below.slice(0, 8).map(({ rfilename }) => rfilename);
     throw new TemperFailure(
@@ -49,20 +53,39 @@ export async function fetchFromHub(
       `${nameOf(location)}: expected files of this format, got ${below.length} other files: ${found.join(', ')}`,
     );
   }
-  const files: string[] = [];
-  for (const file of wanted.toSorted((a, b) => (a.rfilename < b.rfilename ? -1 : 1))) {
-    const target = join(hub.directory, location.id, sha, file.rfilename);
-    const url = `${hub.url}/datasets/${location.id}/resolve/${sha}/${file.rfilename.split('/').map(encodeURIComponent).join('/')}`;
-    if (!(await exists(target))) {
-      if (hub.offline) throw notCached(`${file.rfilename} of ${nameOf(location)}`, target);
-      await download(url, target, checksumOf(file), {
-        headers: headersOf(hub),
-        remedy: (status) => remedyOf(hub, location, status),
-      });
-    }
-    files.push(target);
-  }
-  return files;
+  const directory = join(hub.directory, location.id, sha);
+  const sorted = wanted.toSorted((a, b) => (a.rfilename < b.rfilename ? -1 : 1));
+  const queue = new PQueue({ concurrency: downloadsAtOnce });
+  const files = await queue
+    .addAll(
+      sorted.map((file) => () => fetchFile(hub, location, { sha, file, target: join(directory, file.rfilename) })),
+    )
+    .finally(() => queue.clear());
+  return wanted === archives ? files : [join(directory, location.path)];
+}
+
+/** Returns the files of the task directories, which have a file of the name `marker`. */
+function ofTasks(files: RevisionInfo['siblings'], marker: string): RevisionInfo['siblings'] {
+  const tasks = new Set(files.flatMap(({ rfilename }) => (basename(rfilename) === marker ? [dirname(rfilename)] : [])));
+  const isOfTask = (path: string): boolean => tasks.has(path) || (path !== '.' && isOfTask(dirname(path)));
+  return files.filter(({ rfilename }) => isOfTask(dirname(rfilename)));
+}
+
+interface WantedFile {
+  readonly sha: string;
+  readonly file: RevisionInfo['siblings'][number];
+  readonly target: string;
+}
+
+async function fetchFile(hub: Hub, location: HubLocation, { sha, file, target }: WantedFile): Promise<string> {
+  if (await exists(target)) return target;
+  if (hub.offline) throw notCached(`${file.rfilename} of ${nameOf(location)}`, target);
+  const name = file.rfilename.split('/').map(encodeURIComponent).join('/');
+  await download(`${hub.url}/datasets/${location.id}/resolve/${sha}/${name}`, target, checksumOf(file), {
+    headers: headersOf(hub),
+    remedy: (status) => remedyOf(hub, location, status),
+  });
+  return target;
 }
 
 // A redirect to another server, where large files are, drops the header.

@@ -15,7 +15,7 @@ import { createCached, notCached } from './cache.ts';
 
 const run = promisify(execFile);
 /** Git options that keep the configuration of an untrusted repository from running programs. */
-const harmless = ['-c', 'core.hooksPath=/dev/null', '-c', 'safe.directory=*'] as const;
+export const harmless = ['-c', 'core.hooksPath=/dev/null', '-c', 'safe.directory=*'] as const;
 /** Git options that keep this host's settings from changing the files of a commit. */
 const exact = [...harmless, '-c', 'core.autocrlf=false', '-c', 'core.attributesFile=/dev/null'] as const;
 const limits = { maxFiles: 100_000, maxBytes: 512 * 1024 * 1024 } as const;
@@ -48,7 +48,7 @@ export async function filesAtCommit(repository: string, commit: string): Promise
  * Creates a repository of temper's own that borrows the objects of another, and returns the git options to use it. Its
  * attributes override those of the project, which may exclude tests from an archive or write the date into files.
  */
-async function createView(repository: string, directory: string): Promise<readonly string[]> {
+export async function createView(repository: string, directory: string): Promise<readonly string[]> {
   const findObjects = ['-C', repository, ...harmless, 'rev-parse', '--path-format=absolute', '--git-path', 'objects'];
   const { stdout } = await run('git', findObjects);
   await run('git', [...harmless, 'init', '-q', '--bare', '--template=', directory]);

@@ -1,4 +1,5 @@
 import type { DataSetFormat } from '../data-set.ts';
+import { harbor } from './harbor.ts';
 import { ownModule } from './module.ts';
 import { multiSweBench } from './multi-swe-bench.ts';
 import { openInstruct } from './open-instruct.ts';
@@ -11,6 +12,7 @@ import { terminalBench } from './terminal-bench/index.ts';
 
 /** All formats by the name with which an address begins. To add one, add a file or folder here and a line in this table. */
 export const dataSetFormats = {
+  harbor,
   'swe-bench': sweBench,
   'swe-gym': sweGym,
   'swe-smith': sweSmith,

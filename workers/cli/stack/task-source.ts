@@ -1,7 +1,7 @@
 import { readdir, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseDataSetAddress } from '../../../infra/data-sets/address.ts';
+import { isRemote, parseDataSetAddress } from '../../../infra/data-sets/address.ts';
 import { findMarked } from '../../../infra/data-sets/directories/marked-directories.ts';
 import { isDataSetFormat } from '../../../infra/data-sets/formats/index.ts';
 import { hubAccountFrom } from '../../../infra/data-sets/hub-account.ts';
@@ -77,7 +77,7 @@ async function formatOf(directory: string): Promise<'harbor' | 'terminal-bench'>
 async function withAbsolutePath(named: string): Promise<string> {
   const [, format = '', path = ''] = /^([a-z0-9-]+):([^?#]+)/.exec(named) ?? [];
   if (format !== 'harbor' && !isDataSetFormat(format)) return named;
-  if (/^(?:\/|https?:\/\/|hub:)/.test(path)) return named;
+  if (path.startsWith('/') || isRemote(path)) return named;
   const absolute = format === 'module' && !(await exists(resolve(path))) ? moduleOf(path) : resolve(path);
   return `${format}:${absolute}${named.slice(`${format}:${path}`.length)}`;
 }

@@ -105,8 +105,11 @@ it('rejects an invalid address and describes a valid one', async () => {
   await using fixture = await createDataSetFixture();
   const file = await fixture.writeRows('rows.jsonl', [sweRow]);
   const refused: readonly (readonly [string, RegExp])[] = [
-    [`swe-bunch:${file}`, /expected generated:.* with a format of swe-bench, swe-gym,.*got "swe-bunch:/],
-    ['swe-bench:rows.jsonl#a', /a location \/<path>, https:\/\/… or hub:/],
+    [`swe-bunch:${file}`, /expected generated:.* with a format of harbor, swe-bench, swe-gym,.*got "swe-bunch:/],
+    [
+      'swe-bench:rows.jsonl#a',
+      /a location \/<path>, https:\/\/…, hub:.*, git\+https:\/\/….* or one of terminal-bench@2\.0/,
+    ],
     [
       `swe-bench:${file}?imag=x#a`,
       /expected <format>:<location>\[\?image=\|repositories=\|split=\|sha256=\|shell=\|grading=\|user=\|processes=…\]/,
