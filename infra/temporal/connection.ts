@@ -3,6 +3,7 @@ import { Client, Connection, type ConnectionOptions, isGrpcServiceError } from '
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import type { NativeConnection, NativeConnectionOptions } from '@temporalio/worker';
 import { errorMessage } from '../../workflows/contracts/error-message.ts';
+import { patientWaits } from './patient-waits.ts';
 import { findTlsFault } from './tls-fault.ts';
 
 const defaultAddress = '127.0.0.1:7233';
@@ -56,7 +57,11 @@ export type WorkerConnection = TemporalConnection<NativeConnection>;
 
 /** Connects a client that starts, signals and queries workflows. */
 export function connectClient(target: TemporalTarget): Promise<ClientConnection> {
-  const options: ConnectionOptions = { ...connectionOptions(target), connectTimeout: connectTimeoutMs };
+  const options: ConnectionOptions = {
+    ...connectionOptions(target),
+    connectTimeout: connectTimeoutMs,
+    interceptors: [patientWaits],
+  };
   return openClient(target, () => Connection.connect(options));
 }
 
