@@ -21,6 +21,7 @@ export async function runSweep(options: EvalOptions): Promise<void> {
   const prices = await readPrices((await runningConfigOf(options)).prices);
   const { startSweep } = await import('../../follow/start-workflow.ts');
   const { requireSweepTasks } = await import('../../stack/require-tasks.ts');
+  const { requireSandboxes } = await import('../../stack/require-sandboxes.ts');
   await startAndFollow(options, {
     noun: 'sweep',
     prefix: 'eval',
@@ -30,6 +31,7 @@ export async function runSweep(options: EvalOptions): Promise<void> {
       await requirePolicy(stack, request.policy);
       const named = await withTaskSet(request, stack, signal);
       await requireSweepTasks(named, stack, signal);
+      await requireSandboxes({ choice: named.settings?.sandbox ?? 'auto' }, stack, signal);
       return named;
     },
     start: startSweep,
