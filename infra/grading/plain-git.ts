@@ -3,10 +3,14 @@
  * says about line ends, filters, encodings or names. The scripts need POSIX sh and git 2.25 or newer.
  */
 
-/** Comes first in every script that calls git: only the repository's own configuration counts, and messages are in English. */
+/**
+ * Comes first in every script that calls git: only the repository's own configuration counts, any account may own it, and messages
+ * are in English.
+ */
 export const gitPrelude = `
 export LC_ALL=C HOME=/nonexistent XDG_CONFIG_HOME=/nonexistent GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null
 export GIT_OPTIONAL_LOCKS=0 GIT_TERMINAL_PROMPT=0 GIT_NO_LAZY_FETCH=1
+export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*'
 `;
 
 /**

@@ -1,16 +1,13 @@
 import { createHash } from 'node:crypto';
-import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { FileTree } from '../sandbox/files.ts';
 import { type BuildContext, builtRepository, type ImageName, imageName } from '../sandbox/image.ts';
 import { withCopiedModes } from './copied-modes.ts';
 import { withoutIgnored } from './docker-ignore.ts';
-import { type Instruction, instructions } from './dockerfile.ts';
+import { type Instruction, instructions, rejected } from './dockerfile-instructions.ts';
+import { imageOfStage, readStages } from './dockerfile-stages.ts';
 import { flagsOf, plainDockerfile } from './plain-dockerfile.ts';
 
 const dockerfileName = 'Dockerfile';
-const shownLength = 120;
-/** The most characters that take the place of the variables in a line: each ARG may double those before it. */
-const substitutedCharacters = 64 * 1024;
 
 /**
  * Reads the build context of a task's image. Builds run in the Docker daemon, so instructions that make the daemon itself
@@ -29,7 +26,7 @@ export function readBuildContext(files: FileTree, timeoutSec: number): BuildCont
   return {
     files: source === written ? kept : rewritten(kept, source, new Map([...plain.files, ...copied])),
     scripts: plain.scripts,
-    bases: basesOf(found),
+    bases: basesOf(source),
     stageLines: stages.map(({ endLine }) => endLine),
     timeoutSec,
   };
@@ -40,12 +37,13 @@ const rewritten = (files: FileTree, source: string, added: FileTree): FileTree =
   new Map([...files, [dockerfileName, { mode: 0o644, bytes: Buffer.from(source) }], ...added]);
 
 /** Makes a name from the files of a build, equal on every host. Each host adds the digests of its base images. */
-export function builtImageName({ files }: Pick<BuildContext, 'files'>): string {
+export function builtImageName({ files, lastLines = [] }: Pick<BuildContext, 'files' | 'lastLines'>): string {
   const hash = createHash('sha256');
   for (const [path, { mode, bytes }] of [...files].sort(([one], [other]) => (one < other ? -1 : 1))) {
     hash.update(`${JSON.stringify(path)} ${(mode & 0o111) === 0 ? 'file' : 'program'} ${bytes.byteLength}\n`);
     hash.update(bytes);
   }
+  for (const line of lastLines) hash.update(`${line}\n`);
   return `${builtRepository}:${hash.digest('hex').slice(0, 40)}`;
 }
 
@@ -87,56 +85,25 @@ function requireHarmless({ keyword, rest, line }: Instruction): void {
 const isPlainPath = (word: string): boolean => /^[\w./*?@%+,~=-]*$/.test(word) || /^--chown=[\w:.-]+$/.test(word);
 
 /** The images that a Dockerfile names in FROM and in COPY --from. */
-function basesOf(found: readonly Instruction[]): readonly ImageName[] {
-  const variables = new Map<string, string>();
+function basesOf(source: string): readonly ImageName[] {
   const stages = new Set<string>();
   const bases = new Map<string, ImageName>();
   const add = (image: string): void => {
     if (image !== 'scratch' && !stages.has(image.toLowerCase())) bases.set(image, imageName(image));
   };
   let number = 0;
-  for (const { keyword, rest, line } of found) {
-    if (keyword === 'ARG' && number === 0) addVariables(variables, rest);
+  for (const instruction of readStages(source)) {
+    const { keyword, rest, line, stage } = instruction;
     if (keyword === 'FROM') {
-      const [image, as, name] = substitute(rest, variables)
-        .split(/\s+/)
-        .filter((word) => !word.startsWith('--'));
-      if (image === undefined || !/^[\w][\w.:/@-]*$/.test(image)) throw rejected('FROM an image by its name', line);
-      add(image);
+      add(imageOfStage(instruction));
       stages.add(String(number));
-      if (as?.toLowerCase() === 'as' && name !== undefined) stages.add(name.toLowerCase());
+      if (stage !== null && stage.name !== '') stages.add(stage.name);
       number += 1;
     }
     const [, from] = keyword === 'COPY' ? (/(?:^|\s)--from=(\S+)/.exec(rest) ?? []) : [];
-    if (from !== undefined) add(from);
+    if (from === undefined) continue;
+    if (!/^\w[\w.:/@-]*$/.test(from)) throw rejected('COPY --from of a stage or an image by its name', line);
+    add(from);
   }
   return [...bases.values()];
-}
-
-function addVariables(variables: Map<string, string>, rest: string): void {
-  for (const [, name = '', value = ''] of rest.matchAll(/(\w+)=("[^"]*"|'[^']*'|\S*)/g)) {
-    variables.set(name, substitute(value.replaceAll(/^["']|["']$/g, ''), variables));
-  }
-}
-
-function substitute(text: string, variables: ReadonlyMap<string, string>): string {
-  let left = substitutedCharacters;
-  return text.replaceAll(
-    /\$(?:(\w+)|\{(\w+)(?::?-([^}]*))?\})/g,
-    (_, plain: string | undefined, braced: string | undefined, fallback: string | undefined) => {
-      const value = variables.get(plain ?? braced ?? '') ?? fallback ?? '';
-      left -= value.length;
-      if (left < 0) throw rejected(`values of ARG of at most ${substitutedCharacters} characters`, text);
-      return value;
-    },
-  );
-}
-
-function rejected(expected: string, line: string): TemperFailure {
-  const got = line.length > shownLength ? `${line.slice(0, shownLength)}…` : line;
-  const todo = 'build the image yourself and name it: environment.docker_image in task.toml, or ?image= of a data set';
-  return new TemperFailure(
-    'UnsupportedTask',
-    `environment/Dockerfile: expected ${expected}, got ${JSON.stringify(got)}; ${todo}`,
-  );
 }

@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
 import type { FileEntry, FileTree } from '../sandbox/file-tree.ts';
-import type { Instruction } from './dockerfile.ts';
+import type { Instruction } from './dockerfile-instructions.ts';
 import { blocksOf, flagsOf, type PlainDockerfile } from './plain-dockerfile.ts';
 
 /*

@@ -10,7 +10,7 @@ import { readOnlyPaths } from './added-files.ts';
 import { agentIsRoot } from './agent-account.ts';
 import { artifactsFor, keepsOutside, requireSeparable } from './artifacts.ts';
 import { mainHealthCheck, readComposeFile } from './compose-file.ts';
-import { type Dockerfile, readDockerfile } from './dockerfile.ts';
+import { type Dockerfile, readDockerfile, workdirIn } from './dockerfile.ts';
 import { entrypointOf } from './entrypoint.ts';
 import { environmentFiles } from './environment-files.ts';
 import { type Grading, gradingFile, parseGrading } from './grading-file.ts';
@@ -23,6 +23,7 @@ import { memoryOf } from './task-memory.ts';
 import { type CollectCommand, collectOf, readSteps, requireGradedSteps, type StepFiles } from './task-steps.ts';
 import { healthCheckOf, laterVersion, parseTaskToml, type TaskToml } from './task-toml.ts';
 import { hasSeparateTests, hasTestImage, readTestEnvironment } from './test-environment.ts';
+import { requireOwnDirectory } from './workdir.ts';
 
 /** A validated task directory in Harbor layout. */
 export interface HarborTask extends GradedTask {
@@ -72,8 +73,8 @@ export function readHarborTask(tree: FileTree): HarborTask {
   const described = { environment: ofEnvironment, main };
   const source = dockerfileSource(described);
   const dockerfile = source === null ? null : readDockerfile(plainDockerfile(source).source);
-  const named = environment.workdir ?? main.workdir ?? dockerfile?.workdir ?? dockerfile?.workspaceTarget ?? null;
-  const workdir = named ?? defaults.workdir;
+  const named = environment.workdir ?? main.workdir ?? workdirOf(dockerfile);
+  const workdir = requireOwnDirectory(named ?? defaults.workdir);
   const { grading, rewardWeights } = judgedBy(tree, toml);
   const entrypoint = entrypointOfMain(main, environment.entrypoint, dockerfile);
   const files = workspaceOf(described, toml, { dockerfile, workdir });
@@ -171,6 +172,10 @@ export const imagesOf = ({ description, beside, testImage }: HarborTask): readon
   ...imagesBeside(beside).map(({ image }) => image),
   ...(testImage !== null && description.testSandbox !== undefined ? [description.testSandbox.image] : []),
 ];
+
+/** The workdir that a Dockerfile names, or the place to which it copies the workspace. */
+const workdirOf = (dockerfile: Dockerfile | null): string | null =>
+  dockerfile === null ? null : (workdirIn(dockerfile) ?? dockerfile.workspaceTarget);
 
 const limitsOf = ({ agent, verifier, environment }: TaskToml) => ({
   agentTimeoutSec: agent.timeout_sec ?? null,

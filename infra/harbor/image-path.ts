@@ -1,4 +1,5 @@
-import { instructions } from './dockerfile.ts';
+import { readStages } from './dockerfile-stages.ts';
+import { written } from './dockerfile-words.ts';
 import type { HarborTask } from './harbor-task.ts';
 
 /**
@@ -12,32 +13,7 @@ export function pathOfTests({ env, testEnv, build }: Pick<HarborTask, 'env' | 't
 }
 
 function pathIn(source: string): string | null {
-  const stages = new Map<string, ReadonlyMap<string, string>>();
-  let values = new Map<string, string>();
-  let stage = '';
-  for (const { keyword, rest } of instructions(source)) {
-    if (keyword === 'FROM') {
-      stages.set(stage, values);
-      const [image = '', , name = ''] = rest.split(/\s+/).filter((word) => !word.startsWith('--'));
-      values = new Map(stages.get(image.toLowerCase()));
-      stage = name.toLowerCase();
-    } else if (keyword === 'ENV' || keyword === 'ARG') {
-      for (const [name, value] of variablesIn(rest)) {
-        const known = values;
-        const read = value.replace(/\$(?:\{(\w+)\}|(\w+))/g, (all, braced, plain) => known.get(braced ?? plain) ?? all);
-        values.set(name, read);
-      }
-    }
-  }
-  return values.get('PATH') ?? null;
-}
-
-/** Reads `NAME=value OTHER="value"` or, in the old form, `NAME value`. */
-function variablesIn(rest: string): readonly (readonly [string, string])[] {
-  const [, old, value = ''] = /^(\w+)\s+(\S.*)$/s.exec(rest) ?? [];
-  if (old !== undefined) return [[old, value]];
-  return [...rest.matchAll(/(\w+)=("[^"]*"|'[^']*'|\S*)/g)].map(([, name = '', quoted = '']) => [
-    name,
-    quoted.replace(/^(["'])(.*)\1$/s, '$2'),
-  ]);
+  const { env, args } = [...readStages(source)].at(-1)?.stage ?? {};
+  const path = env?.get('PATH') ?? args?.get('PATH');
+  return path === undefined ? null : written(path);
 }

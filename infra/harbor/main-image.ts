@@ -6,11 +6,13 @@ import type { MainContainer } from '../compose/main-container.ts';
 import { type FileTree, filesIn, subtree } from '../sandbox/file-tree.ts';
 import { type BuildContext, imageName } from '../sandbox/image.ts';
 import { directoryLayer, imageWith, layersOf } from './added-files.ts';
+import { agentIsRoot } from './agent-account.ts';
 import { builtImageName, readBuildContext } from './build-context.ts';
 import { configureDockerfile } from './build-settings.ts';
 import type { Dockerfile } from './dockerfile.ts';
 import { buildNetwork } from './task-network.ts';
 import type { TaskToml } from './task-toml.ts';
+import { workdirLines } from './workdir.ts';
 
 /** The image of a task's sandboxes. */
 export interface MainImage {
@@ -86,6 +88,7 @@ export function readMainImage(
   const build = {
     ...readBuildContext(files, toml.environment.build_timeout_sec),
     network: buildNetwork(toml, main.build),
+    ...(!agentIsRoot(toml) && { lastLines: workdirLines(workdir, image === null ? (dockerfile?.user ?? null) : null) }),
   };
   return { image: { image: builtImageName(build), imageFrom: 'dockerfile' }, build, workspace: new Map() };
 }

@@ -1,6 +1,7 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { FileEntry, FileTree } from '../sandbox/file-tree.ts';
-import { type Instruction, instructions } from './dockerfile.ts';
+import { type Instruction, instructions, rejected } from './dockerfile-instructions.ts';
+import { likeBuildKit } from './like-buildkit.ts';
 
 /*
  * Dockerfiles for a builder without here-documents.
@@ -99,7 +100,7 @@ export function plainDockerfile(source: string): PlainDockerfile {
       written.push([copyOf({ keyword, flags: kept, rest, line }, documents, files)]);
     }
   }
-  return { source: isChanged ? written.flat().join('\n') : source, files, scripts };
+  return { source: likeBuildKit(isChanged ? written.flat().join('\n') : source), files, scripts };
 }
 
 /** Reads the instruction that begins at a line, with its continued lines; null for a line without one. */
@@ -176,7 +177,7 @@ function scriptOf(rest: string, [first]: readonly Marker[], documents: readonly 
 function commandOf(script: string): string {
   const coded = Buffer.from(script).toString('base64');
   if (coded.length > longestScript) {
-    throw unsupported(`a here-document of at most ${(longestScript / 4) * 3} bytes`, `${script.length} bytes`);
+    throw rejected(`a here-document of at most ${(longestScript / 4) * 3} bytes`, `${script.length} bytes`);
   }
   const text = (coded.match(new RegExp(`.{1,${lineLength}}`, 'g')) ?? []).join('\\\n');
   const decoded = `printf %s '${text}' | base64 -d`;
@@ -202,7 +203,7 @@ function copyOf(
   const others = words.slice(0, -1).filter((word) => !word.includes('<<'));
   const open = documents.find(({ expands, text }) => expands && text.includes('$'));
   if (open !== undefined) {
-    throw unsupported(`quotes around the name of a here-document with a $ (<<'${open.delimiter}')`, line);
+    throw rejected(`quotes around the name of a here-document with a $ (<<'${open.delimiter}')`, line);
   }
   const paths = documents.map(({ delimiter, text }) => {
     const path = `${directory}/${files.size}/${delimiter}`;
@@ -216,10 +217,4 @@ const unterminated = (delimiter: string): TemperFailure =>
   new TemperFailure(
     'MalformedTask',
     `environment/Dockerfile: expected a line ${delimiter} at the end of a here-document, got none`,
-  );
-
-const unsupported = (expected: string, got: string): TemperFailure =>
-  new TemperFailure(
-    'UnsupportedTask',
-    `environment/Dockerfile: expected ${expected}, got ${JSON.stringify(got.slice(0, 120))}; build the image yourself and name it: environment.docker_image in task.toml, or ?image= of a data set`,
   );

@@ -4,7 +4,7 @@ import type { TestImage } from '../grading/task.ts';
 import { type FileTree, subtree } from '../sandbox/file-tree.ts';
 import { imageName } from '../sandbox/image.ts';
 import { builtImageName, readBuildContext } from './build-context.ts';
-import { readDockerfile } from './dockerfile.ts';
+import { readDockerfile, workdirIn } from './dockerfile.ts';
 import { entrypointOf } from './entrypoint.ts';
 import { gradingFile } from './grading-file.ts';
 import { plainDockerfile } from './plain-dockerfile.ts';
@@ -128,7 +128,7 @@ function withOwnImage(tree: FileTree, toml: TaskToml, agent: AgentSandbox): Test
   return {
     sandbox: {
       ...(build === null ? nameOf(named ?? '') : { image: builtImageName(build), imageFrom: 'dockerfile' as const }),
-      workdir: own?.workdir ?? dockerfile?.workdir ?? agent.workdir,
+      workdir: own?.workdir ?? (dockerfile && workdirIn(dockerfile)) ?? agent.workdir,
       cpus,
       memoryMb,
       diskMb,

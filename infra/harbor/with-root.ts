@@ -3,9 +3,10 @@ import { isRecord } from '../is-record.ts';
 import type { FileTree } from '../sandbox/file-tree.ts';
 import { isRoot } from './agent-account.ts';
 import { readComposeFile } from './compose-file.ts';
-import { instructions } from './dockerfile.ts';
+import { readDockerfile } from './dockerfile.ts';
 import { environmentFiles } from './environment-files.ts';
 import { dockerfileSource } from './main-image.ts';
+import { plainDockerfile } from './plain-dockerfile.ts';
 import { parseTaskToml, parseToml } from './task-toml.ts';
 
 const file = 'task.toml';
@@ -22,7 +23,7 @@ export function withRoot(tree: FileTree): FileTree {
   const parsed = parseTaskToml(written);
   const environment = environmentFiles(tree);
   const { main } = readComposeFile(environment, parsed);
-  const ofImage = main.user ?? lastUser(dockerfileSource({ environment, main }) ?? '');
+  const ofImage = main.user ?? userOf(dockerfileSource({ environment, main }));
   const others = [ofImage?.split(':')[0], ...parsed.steps.map((step) => step.agent.user)];
   if (parsed.agent.user !== undefined || others.some((user) => user !== undefined && !isRoot(user))) return tree;
   const toml = parseToml(written);
@@ -32,8 +33,6 @@ export function withRoot(tree: FileTree): FileTree {
   return new Map([...tree, [file, { ...entry, bytes: Buffer.from(text) }]]);
 }
 
-/** The account of the commands in the image of a Dockerfile; undefined where its last stage names none. */
-function lastUser(dockerfile: string): string | undefined {
-  const last = instructions(dockerfile).findLast(({ keyword }) => keyword === 'USER' || keyword === 'FROM');
-  return last?.keyword === 'USER' ? last.rest : undefined;
-}
+/** The account of the commands in the image of a Dockerfile; undefined where it names none. */
+const userOf = (dockerfile: string | null): string | undefined =>
+  dockerfile === null ? undefined : (readDockerfile(plainDockerfile(dockerfile).source).user ?? undefined);

@@ -17,6 +17,8 @@ export interface BuildContext {
   readonly bases: readonly ImageName[];
   /** Numbers of the lines that begin a stage, counted from 1. */
   readonly stageLines: readonly number[];
+  /** Lines that the build has behind those of the Dockerfile. Default: none. */
+  readonly lastLines?: readonly string[];
   readonly timeoutSec: number;
   /** The hosts that its commands may reach, as far as the operator allows it. Default: none. */
   readonly network?: NetworkPolicy;

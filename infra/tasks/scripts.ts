@@ -1,4 +1,4 @@
-import { instructions } from '../harbor/dockerfile.ts';
+import { instructions } from '../harbor/dockerfile-instructions.ts';
 import { downloadIn, longestScript } from '../harbor/downloads.ts';
 import type { HarborTask } from '../harbor/harbor-task.ts';
 import type { FileEntry, FileTree } from '../sandbox/files.ts';

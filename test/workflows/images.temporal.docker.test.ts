@@ -108,7 +108,7 @@ def test_environment(): assert os.environ["LC_ALL"] == "C"
     const { outcome, failure } = await rollouts.run('broken', { task, agent: 'oracle', sandbox: 'docker' });
     assert.deepEqual([outcome, failure?.type, failure?.stage], ['invalid-task', 'BuildFailed', 'prepareImage']);
     const [, digest = ''] = /blob ([0-9a-f]{64})$/.exec(failure?.message ?? '') ?? [];
-    assert.match(String(await rollouts.store.get(digest)), /^Step 1\/4[\s\S]*this is why/);
+    assert.match(String(await rollouts.store.get(digest)), /^Step 1\/6[\s\S]*this is why/);
   });
 });
 

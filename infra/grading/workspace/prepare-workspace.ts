@@ -4,7 +4,7 @@ import { inImage } from '../../sandbox/image-environment.ts';
 import type { PutFiles, Sandbox } from '../../sandbox/sandbox.ts';
 import { keepPrograms } from '../programs/kept-programs.ts';
 import type { GradedTask } from '../task.ts';
-import { commitScript } from './base-commit-script.ts';
+import { commitScript, lacksPrograms } from './base-commit-script.ts';
 import { requireEntrypoint, startEntrypoint } from './entrypoint.ts';
 import { awaitHealthy } from './health-check.ts';
 import { gatherHiddenTests } from './hidden-tests.ts';
@@ -67,8 +67,10 @@ export async function prepareWorkspace(
     { ...asAgent, argv: ['sh', '-c', commitScript], env: gitEnv, timeoutMs: gitTimeoutMs },
     signal,
   );
+  const said = commit.stdout.toString('utf8').trim();
+  if (commit.exitCode === lacksPrograms) throw incomplete(said);
   requireSuccess(commit, `the base commit in ${workdir}`);
-  const baseCommit = commit.stdout.toString('utf8').trim().split('\n').at(-1) ?? '';
+  const baseCommit = said.split('\n').at(-1) ?? '';
   if (!/^[0-9a-f]{40,64}$/.test(baseCommit)) {
     throw new TemperFailure('SetupFailed', `expected a commit id in ${workdir}, got ${JSON.stringify(baseCommit)}`);
   }
@@ -77,6 +79,13 @@ export async function prepareWorkspace(
   if (keep && task.gradedIn === 'same') await keepPrograms(sandbox, { task, workdir }, signal);
   return { baseCommit };
 }
+
+/** The failure of an image that lacks programs: temper's own, or the shell of a task's scripts. */
+const incomplete = (lacking: string): TemperFailure =>
+  new TemperFailure(
+    'UnsupportedTask',
+    `expected the image of a sandbox to have bash, find and git, got none of ${lacking.split(' ').join(', ')}; install what is missing in the image`,
+  );
 
 /** Removes paths of the image, as root: files outside the workdir do not belong to the agent. */
 async function removePaths(sandbox: Sandbox, paths: readonly string[], signal: AbortSignal): Promise<void> {

@@ -40,6 +40,7 @@ async function readImage(container: Docker.Container, { workdir, path }: MadeFro
     readText(container, 'etc/group'),
     exists(container, workdir),
     findShell(container, path),
+    requireTar(container, path),
   ]);
   return {
     accountFiles: new Map([
@@ -57,12 +58,31 @@ const shellPath = '/bin/sh';
 /** Finds the shell of an image that has it elsewhere; null if it is in its usual place. Throws UnsupportedTask. */
 async function findShell(container: Docker.Container, path: string): Promise<string | null> {
   if (await exists(container, shellPath)) return null;
-  for (const directory of path.split(':').filter((one) => one.startsWith('/'))) {
-    const shell = `${directory}/sh`;
-    if (await exists(container, shell)) return shell;
-  }
+  const shell = await findProgram(container, 'sh', path.split(':'));
+  if (shell !== null) return shell;
   const text = `expected the image of a sandbox to have sh at ${shellPath} or in its PATH, got none; use an image with a shell, tar and coreutils`;
   throw new SandboxFailure('UnsupportedTask', text);
+}
+
+const systemDirectories = ['/usr/bin', '/bin', '/usr/sbin', '/sbin', '/usr/local/bin'] as const;
+
+/** Throws UnsupportedTask for an image without the program that unpacks files. */
+async function requireTar(container: Docker.Container, path: string): Promise<void> {
+  if ((await findProgram(container, 'tar', [...systemDirectories, ...path.split(':')])) !== null) return;
+  const text =
+    'expected the image of a sandbox to have tar, which unpacks its files, got none; install tar in the image';
+  throw new SandboxFailure('UnsupportedTask', text);
+}
+
+async function findProgram(
+  container: Docker.Container,
+  name: string,
+  directories: readonly string[],
+): Promise<string | null> {
+  for (const directory of directories.filter((one) => one.startsWith('/'))) {
+    if (await exists(container, `${directory}/${name}`)) return `${directory}/${name}`;
+  }
+  return null;
 }
 
 export async function exists(container: Docker.Container, path: string): Promise<boolean> {

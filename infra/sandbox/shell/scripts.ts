@@ -205,7 +205,27 @@ done
 exit 0
 `;
 
-/** Copies a directory that this account doesn't own. $1 working directory of the image, $2 an empty directory of this account. */
-export const adoptCopy = `[ -O "$1" ] && exit 3; cp -a --no-preserve=ownership "$1/." "$2/" 2>/dev/null || cp -R -P -p "$1/." "$2/"`;
-/** Replaces the directory $1 by $2. */
-export const adoptSwap = `rm -rf "$1" && mv "$2" "$1"`;
+/** The exit codes of a workdir that the agent can't be given. */
+export const notAdopted = { owned: 3, link: 11, mount: 12, otherOwner: 13, closed: 14 } as const;
+
+/**
+ * Copies a directory that this account doesn't own. Its directories become writable for the account, which are so for root. $1 working
+ * directory of the image, $2 an empty directory of this account.
+ */
+export const adoptCopy = `
+[ -O "$1" ] && exit ${notAdopted.owned}
+[ ! -L "$1" ] || exit ${notAdopted.link}
+[ -r "$1" ] && [ -x "$1" ] || exit ${notAdopted.closed}
+[ "$(stat -c %d "$1")" = "$(stat -c %d "$2")" ] || exit ${notAdopted.mount}
+cp -a --no-preserve=ownership "$1/." "$2/" 2>/dev/null || cp -R -P -p "$1/." "$2/" || exit ${notAdopted.closed}
+find "$2" -type d ! -perm -700 -exec chmod u+rwx {} + 2>/dev/null; true
+`;
+/** Replaces the directory $1 by $2. Nothing is removed unless all can be. */
+export const adoptSwap = `
+[ -w "$(dirname "$1")" ] || exit ${notAdopted.otherOwner}
+if command -v find >/dev/null; then
+  [ -z "$(find "$1" -type d ! -user 0 2>&1 | head -n 1)" ] || exit ${notAdopted.otherOwner}
+  find "$1" -type d ! -perm -700 -exec chmod u+rwx {} +
+fi
+rm -rf "$1" && mv "$2" "$1"
+`;

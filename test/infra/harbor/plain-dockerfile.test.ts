@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { readBuildContext } from '../../../infra/harbor/build-context.ts';
-import { instructions, readDockerfile } from '../../../infra/harbor/dockerfile.ts';
+import { readDockerfile } from '../../../infra/harbor/dockerfile.ts';
+import { instructions } from '../../../infra/harbor/dockerfile-instructions.ts';
 import { plainDockerfile } from '../../../infra/harbor/plain-dockerfile.ts';
 import { treeOf } from '../../helpers/sandbox/workspaces.ts';
 import { failure } from '../../helpers/tasks/data-set-fixture.ts';

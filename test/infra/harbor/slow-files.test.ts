@@ -35,7 +35,7 @@ describe('a hostile file of a task', () => {
     const doubled = Array.from({ length: 40 }, (_, index) => `ARG A${index + 1}=$A${index}$A${index}\n`);
     assert.throws(() => build(`ARG A0=0123456789\n${doubled.join('')}FROM a\n`), {
       type: 'UnsupportedTask',
-      message: /values of ARG of at most 65536 characters/,
+      message: /values of ARG and ENV of at most 1048576 characters together/,
     });
   });
 });

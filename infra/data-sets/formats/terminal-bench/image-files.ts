@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
 import { type AddedFiles, imageWith, layersOf } from '../../../harbor/added-files.ts';
-import { instructions } from '../../../harbor/dockerfile.ts';
+import { instructions } from '../../../harbor/dockerfile-instructions.ts';
 import { text } from '../../../harbor/harbor-files.ts';
 import type { FileTree } from '../../../sandbox/files.ts';
 

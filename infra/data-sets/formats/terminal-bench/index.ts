@@ -4,7 +4,7 @@ import { readCompose } from '../../../compose/compose.ts';
 import { type MainContainer, plainContainer } from '../../../compose/main-container.ts';
 import { readOnlyPaths } from '../../../harbor/added-files.ts';
 import { configureDockerfile } from '../../../harbor/build-settings.ts';
-import { readDockerfile } from '../../../harbor/dockerfile.ts';
+import { readDockerfile, workdirIn } from '../../../harbor/dockerfile.ts';
 import { harborFiles, script } from '../../../harbor/harbor-files.ts';
 import { plainDockerfile } from '../../../harbor/plain-dockerfile.ts';
 import type { FileTree } from '../../../sandbox/files.ts';
@@ -111,8 +111,8 @@ const knownWorkdirs: readonly (readonly [RegExp, string])[] = [[/(?:^|\s|\/)sweb
 
 function workdirOf(dockerfile: string | null): string | null {
   if (dockerfile === null) return null;
-  const { workdir, base } = readDockerfile(plainDockerfile(dockerfile).source);
-  return workdir ?? knownWorkdirs.find(([image]) => image.test(base))?.[1] ?? null;
+  const read = readDockerfile(plainDockerfile(dockerfile).source);
+  return workdirIn(read) ?? knownWorkdirs.find(([image]) => image.test(read.base))?.[1] ?? null;
 }
 
 /** The command that runs for as long as the container, where the compose file changes that of the image. */

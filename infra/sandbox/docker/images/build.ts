@@ -27,8 +27,9 @@ export interface Build {
 }
 
 /**
- * Builds an image from a task's Dockerfile, which is untrusted: the build is bounded in time, memory and output. Throws a
- * `BuildFailure` if the Dockerfile is at fault.
+ * Builds an image from a task's Dockerfile, which is untrusted: the build is bounded in time, memory, processors and output. Only the
+ * daemon's own builder takes those limits; BuildKit has none for a single build. Throws a `BuildFailure` if the Dockerfile is at
+ * fault.
  */
 export async function buildImage(
   docker: Docker,
@@ -93,10 +94,15 @@ const hostFailure = (error: string): SandboxFailure | undefined =>
 const isRejection = (error: unknown): error is Error =>
   error instanceof Error && 'statusCode' in error && typeof error.statusCode === 'number';
 
-/** Labels every stage with the stack, so that the leftovers of a build can be recognised even if it fails. */
-function labelled({ files, stageLines }: BuildContext, stack: string): FileTree {
-  const entry = files.get(dockerfileName);
-  const lines = new TextDecoder().decode(entry?.bytes).split('\n');
+/**
+ * Adds the last lines, and labels every stage with the stack, so that the leftovers of a build can be recognised even if it fails.
+ */
+function labelled({ files, stageLines, lastLines = [] }: BuildContext, stack: string): FileTree {
+  const text = new TextDecoder().decode(files.get(dockerfileName)?.bytes);
+  let end = text.length;
+  // A backslash at the end would take the next line.
+  while (lastLines.length > 0 && /[\\\s]/.test(text[end - 1] ?? '')) end -= 1;
+  const lines = [...text.slice(0, end).split('\n'), ...lastLines];
   const label = `LABEL ${builderLabel}=${JSON.stringify(stack)}`;
   const marked = lines.flatMap((line, index) => (stageLines.includes(index + 1) ? [line, label] : [line]));
   return new Map([...files, [dockerfileName, { mode: 0o644, bytes: Buffer.from(marked.join('\n')) }]]);

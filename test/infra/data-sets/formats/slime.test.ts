@@ -16,7 +16,7 @@ import {
 const metadata = {
   instance_id: 'a',
   image: 'scale:1',
-  workdir: '/',
+  workdir: '/srv',
   problem_statement: 'Fix it.',
   pre_commands: 'git checkout -f x',
 };
@@ -38,7 +38,7 @@ it('judges eval_cmd and f2p_script by their exit codes', async () => {
   const remote_env_info = {
     instance_id: 'c',
     image_url: 'remote:1',
-    workdir: '/',
+    workdir: '/srv',
     f2p_script: 'import sys\nsys.exit(3)\n',
   };
   const file = await fixture.writeRows('rows.jsonl', [
@@ -50,7 +50,7 @@ it('judges eval_cmd and f2p_script by their exit codes', async () => {
     },
   ]);
   const first = await packed(fixture.tasks, `slime:${file}#a`);
-  assert.deepEqual([first.task.image, first.task.workdir, first.grading], ['scale:1', '/', null]);
+  assert.deepEqual([first.task.image, first.task.workdir, first.grading], ['scale:1', '/srv', null]);
   assert.deepEqual(first.setup, ['git checkout -f x']);
   assert.equal(await rewardOf(fixture, first.tests), '1');
   assert.equal(await rewardOf(fixture, (await packed(fixture.tasks, `slime:${file}#b`)).tests), '0');

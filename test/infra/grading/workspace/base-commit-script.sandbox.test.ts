@@ -3,10 +3,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { captureDiff } from '../../../../infra/grading/capture/capture-diff.ts';
 import { prepareWorkspace } from '../../../../infra/grading/workspace/prepare-workspace.ts';
 import { createLocalProvider } from '../../../../infra/sandbox/local/provider.ts';
 import type { Sandbox } from '../../../../infra/sandbox/sandbox.ts';
 import { read, type SandboxMaker, sandboxMaker, workspaceTask } from '../../../helpers/sandbox/workspaces.ts';
+import { createFileStore } from '../../../helpers/store/file-store.ts';
 
 /** A repository with the answer in every place where git keeps something outside HEAD's history. */
 const full = `
@@ -116,5 +118,46 @@ describe("the agent's repository", () => {
       await said(sandbox, 'git ls-files; git log --format=%s'),
       '.gitattributes\ncrlf.txt\nStart of the task\n',
     );
+  });
+
+  /** Repositories inside that git does not list, or lists by a quoted name, with the answer in a later commit. */
+  const hidden = `
+set -e
+say() { echo "$1" >f; git add -A; git commit -qm "$1"; }
+inside() { mkdir -p "$1" && ( cd "$1" && git init -q . && say past && say ANSWER && git reset -q --hard HEAD~1 ); }
+git init -q . && echo /vendor/ >.gitignore && git add -A && git commit -qm base
+inside données; inside vendor/lib; inside 'a:b/new
+line'; inside broken && rm broken/.git/HEAD; inside /tmp/other && mkdir linked && ln -s /tmp/other/.git linked/.git
+`;
+  const hiddenNames = ['données', 'vendor/lib', 'a:b/new\nline', 'linked'];
+
+  it('has no later history of repositories inside, whatever their names and whether or not they are ignored', async () => {
+    const { sandbox } = await prepared([hidden]);
+    const reveals = `find . -name .git -prune -exec sh -c 'for one; do git --git-dir="$one" cat-file --batch-all-objects --batch; done; grep -ra ANSWER "$@"' sh {} + | grep -a ANSWER; true`;
+    assert.equal(await said(sandbox, reveals), '');
+    for (const name of hiddenNames)
+      assert.equal(await said(sandbox, `cd '${name}' && git log --format=%s`), 'past\n', name);
+    assert.equal(await said(sandbox, 'ls -A broken'), 'f\n');
+  });
+
+  it('may have repositories without a commit inside, and files that do not have their encoding', async () => {
+    const odd =
+      'git init -q . && git init -q sub && echo x >sub/f && echo "*.u16 working-tree-encoding=UTF-16" >.gitattributes && printf "\\377\\376\\000" >bad.u16 && echo x >good';
+    const { sandbox } = await prepared([odd]);
+    assert.equal(
+      await said(sandbox, 'git ls-files; cat .git/info/attributes; true'),
+      '.gitattributes\nbad.u16\ngood\ncat: .git/info/attributes: No such file or directory\n',
+    );
+    assert.equal(await said(sandbox, 'git -C sub status --short'), '?? f\n');
+  });
+
+  it('keeps a directory that ignores itself out of every diff', async () => {
+    const { sandbox, baseCommit } = await prepared([
+      'mkdir -p .venv/lib && echo "*" >.venv/.gitignore && echo x >.venv/lib/x && echo a >a',
+    ]);
+    await said(sandbox, 'echo y >.venv/lib/y; echo z >.venv/lib/x');
+    const store = createFileStore(join(root, 'blobs'));
+    const options = { workdir: '/workspace', baseCommit, failedBefore: false };
+    assert.equal((await captureDiff(sandbox, store, options, signal)).files, 0);
   });
 });

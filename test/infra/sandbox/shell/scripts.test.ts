@@ -9,7 +9,7 @@ import * as scripts from '../../../../infra/sandbox/shell/scripts.ts';
 import { repositoryRoot } from '../../../helpers/sources.ts';
 import { until } from '../../../helpers/until.ts';
 
-const { keeperDirectory, sentLogBytes: _, ...texts } = scripts;
+const { keeperDirectory, sentLogBytes: _, notAdopted: __, ...texts } = scripts;
 
 /** Waits for a FIFO of a recorder, and returns the directory that has it. */
 async function fifo(own: string, name: string): Promise<string> {
