@@ -5,12 +5,16 @@ import { matcher, matcherAbove } from '../protection/patterns.ts';
 import { type Protection, protectedPatterns, testConfiguration } from '../protection/rules.ts';
 
 /** Files that replace a test runner, or a module that it loads, where the workspace comes first in the search path. */
-const isRunner = matcher([
-  ...words(`
+const isRunner = matcher(
+  words(`
     pytest _pytest pluggy iniconfig unittest doctest nose nose2
     argparse ast contextlib difflib enum functools importlib inspect io json logging os pathlib pprint re shutil signal
     tempfile time traceback types typing warnings weakref
   `).flatMap((name) => [`/${name}.py`, `/${name}.pyc`, `/${name}/__init__.*`]),
+);
+
+/** Files of installed test runners, and programs that packages install. */
+const isInstalledRunner = matcher([
   ...words('jest vitest mocha chai ava tap').map((name) => `node_modules/${name}/`),
   'node_modules/.bin/',
   'vendor/bin/',
@@ -67,11 +71,14 @@ function trickOf(part: PatchPart, name: string, { isProtected, leadsThere }: Nam
   if (isConfiguration(name)) return 'test-configuration';
   if (part.change === 'added' && isRunner(name)) return 'runner-shadow';
   if (isProtected(name)) return 'tests';
-  if (part.change !== 'added') return null;
+  if (part.change === 'deleted') return null;
+  if (isInstalledRunner(name)) return 'runner-shadow';
   return isProgramName(name) && canRun(part) ? 'program-shadow' : null;
 }
 
 /** Whether a name leads out of the workspace. No capture writes such a name; a third-party patch may. */
 const leadsOut = (name: string): boolean => name.startsWith('/') || name.split('/').includes('..');
 
-const canRun = (part: PatchPart): boolean => part.link || headerOf(part.text).includes('new file mode 100755');
+const canRun = (part: PatchPart): boolean =>
+  part.link ||
+  headerOf(part.text).some((line) => /^(?:new file mode|new mode|index [0-9a-f]+\.\.[0-9a-f]+) 100755$/.test(line));
