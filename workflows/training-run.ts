@@ -26,7 +26,7 @@ import { createStepper, type Stepper } from './run/stepper.ts';
 import { createRunTally } from './run/tally.ts';
 import { createRunView, type RunView } from './run/view.ts';
 import { handleBudget } from './shared/budget.ts';
-import { continueInNewest, shouldContinue } from './shared/continue.ts';
+import { continueInNewest, createHistoryRoom, shouldContinue } from './shared/continue.ts';
 import { handlePause } from './shared/pause.ts';
 
 /** The largest number of groups in flight: the server allows a workflow 2,000 children. */
@@ -40,6 +40,8 @@ interface Run {
   readonly tally: RunTally;
   readonly stepper: Stepper;
   readonly view: RunView;
+  /** Whether the history has room for more groups. */
+  readonly hasRoom: () => boolean;
   /** The time until the next look if nothing changes, in milliseconds: the longer the run rests, the longer. */
   lookAfterMs: number;
 }
@@ -56,7 +58,7 @@ export async function trainingRun(request: RunRequest, carried?: RunState): Prom
   const tally = createRunTally(input, carried ?? null, startedAt, (settled) => countGroup(input, settled));
   const view = createRunView(input, tally);
   const stepper = createStepper(input, tally);
-  const run: Run = { input, tally, stepper, view, lookAfterMs: reconcileAfterMs };
+  const run: Run = { input, tally, stepper, view, hasRoom: createHistoryRoom(), lookAfterMs: reconcileAfterMs };
   handleMessages(run);
   try {
     if (carried === undefined) await prepare(input, tally, view);
@@ -162,7 +164,9 @@ function signature({ tally, stepper: { running } }: Run): string {
   return `${running} ${step} ${inFlight.size} ${ready.size} ${missing} ${pausedBecause} ${JSON.stringify(budget)}`;
 }
 
-async function admit({ input, tally, stepper }: Run): Promise<void> {
+async function admit({ input, tally, stepper, hasRoom }: Run): Promise<void> {
+  // A step may last for hours in which groups end untrained. The run continues as new once it is over, and starts the others then.
+  if (!hasRoom()) return;
   const wanted = admissible({
     inFlight: tally.inFlight.size,
     ready: tally.ready.size,

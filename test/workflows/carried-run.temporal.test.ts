@@ -165,6 +165,29 @@ describe('a trainingRun that continues as new often', () => {
     assert.deepEqual([status.step, status.groups.trained, status.groups.stale], [3, 3, 8]);
   });
 
+  it('starts no group during a step once its history is long, and continues after the step', async () => {
+    const { promise: trained, resolve: train } = Promise.withResolvers<void>();
+    stack.script = {
+      reward: halfOfEach,
+      update: () => trained,
+      agent: async (id) => {
+        if (id.endsWith('group-0/rollout-0') || !id.endsWith('rollout-0')) return;
+        throw ApplicationFailure.nonRetryable('the daemon is gone', 'SandboxUnavailable');
+      },
+    };
+    const handle = await start('long-step', { ...small, steps: 2, groupsPerStep: 1, maxStaleness: 1 });
+    const waiting = await until(async () => {
+      const status = await handle.query(runStatusQuery);
+      return status.groupsStarted > 2 && status.inFlight.length === 0 && status;
+    }, 240_000);
+    assert.deepEqual([waiting.step, waiting.phase], [0, 'running']);
+    stack.script = { reward: halfOfEach };
+    train();
+    const status: RunStatus = await handle.result();
+    assert.deepEqual([status.step, status.groups.trained, status.groups.infra], [2, 2, waiting.groups.infra]);
+    assert.ok((await carriedStates('long-step')).length > 0, 'expected it to continue as new');
+  });
+
   it('keeps the counts of flagged rollouts', async () => {
     stack.script.flags = (id) =>
       id.endsWith('rollout-0') ? ['tests', 'exit'] : id.endsWith('group-1/rollout-1') ? ['exit'] : [];

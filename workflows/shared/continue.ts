@@ -15,3 +15,19 @@ export function continueInNewest<Type extends Workflow>(...args: Parameters<Type
   const options = targetWorkerDeploymentVersionChanged ? ({ initialVersioningBehavior: 'AUTO_UPGRADE' } as const) : {};
   return makeContinueAsNewFunc<Type>(options)(...args);
 }
+
+/** The factor by which a history may grow beyond the length at which the server suggests to continue as new. */
+const roomFactor = 3;
+
+/**
+ * Creates a look at whether a workflow that can't continue as new yet has room in its history. By default the server suggests to
+ * continue at 4,096 events, and ends a workflow at 51,200: what is in flight by then needs room for its ends.
+ */
+export function createHistoryRoom(): () => boolean {
+  let suggestedAt: number | null = null;
+  return () => {
+    const { continueAsNewSuggested, historyLength } = workflowInfo();
+    if (continueAsNewSuggested) suggestedAt ??= historyLength;
+    return suggestedAt === null || historyLength < roomFactor * suggestedAt;
+  };
+}
