@@ -79,7 +79,7 @@ export function metricsPage(): string {
       Object.entries(counters).map(([name, text]) => [code(`temper_${name}_total`), text]),
     ),
     paragraph(
-      '`temper_groups_total` has the labels `agent`, `fate` and `quarter`: the quarter of its duration among the last groups of its run, from 1 for the fastest to 4, or `none` while less than eight have ended. The others have the labels `agent` and `purpose`, `temper_rollouts_total` also `outcome` and `failure` (its type, or `none`), `temper_realigned_replies_total` also `difference`. No label names a run or a task, so that their number is bounded. A counter that was never above zero is absent. Counters start at zero with the process, and a replayed workflow counts nothing again: for exact sums use `temper status` and the results.',
+      '`temper_groups_total` has the labels `agent`, `fate` and `quarter`: the quarter of its duration among the last groups of its run, from 1 for the fastest to 4, or `none` while less than eight have ended. The others have the labels `agent` and `purpose`, `temper_rollouts_total` also `outcome` and `failure` (its type, or `none`), `temper_realigned_replies_total` also `difference`, `temper_tool_calls_total` also `status` (`ok`, or what was wrong with the call). No label names a run or a task, so that their number is bounded. A counter that was never above zero is absent. Counters start at zero with the process, and a replayed workflow counts nothing again: for exact sums use `temper status` and the results.',
     ),
     paragraph('The control worker adds this histogram, with the labels `agent` and `fate`:'),
     table(
@@ -108,7 +108,7 @@ export function metricsPage(): string {
     ),
     '## Metrics of a step',
     paragraph(
-      'The result of a `trainingStep` and the records of a run have, beside what the trainer reports: `maxLogprobGap` (the largest difference between the logprobs of engine and trainer when the version was published), `zeroVarianceShare`, and the deviations of the traces of the batch, summed: `trace:forks`, `trace:maskedTurns`, `trace:aborts`, `trace:unclear`, `trace:dropped`, `trace:droppedTokens`, `trace:echoes`, `trace:retries`. Beside its metrics a result has `meanReward` (over all scored rollouts of its groups), `scoredReward` (with those of the groups that ended untrained since the step before) and `equalGroups` (its groups with all rewards 0, all 1, or equal in between).',
+      'The result of a `trainingStep` and the records of a run have, beside what the trainer reports: `maxLogprobGap` (the largest difference between the logprobs of engine and trainer when the version was published), `zeroVarianceShare`, and the deviations of the traces of the batch, summed: `trace:forks`, `trace:maskedTurns`, `trace:aborts`, `trace:unclear`, `trace:dropped`, `trace:droppedTokens`, `trace:echoes`, `trace:retries`. Two more are shares of all sampled tool calls: `trace:faultyCallShare` (all that were not well-formed calls of an offered tool) and `trace:repairedCallShare` (those among them whose syntax was repaired). Beside its metrics a result has `meanReward` (over all scored rollouts of its groups), `scoredReward` (with those of the groups that ended untrained since the step before) and `equalGroups` (its groups with all rewards 0, all 1, or equal in between).',
     ),
   );
 }

@@ -15,7 +15,8 @@ const clean: TraceCounts = {
 };
 
 it('sums the deviations of a batch over its traces', () => {
-  const forked = { ...clean, forks: 2, maskedTurns: 1, droppedTokens: 40, echoes: { text: 3, arguments: 1 } };
+  const calls = { ok: 5, repaired: 2, unclosed: 1 };
+  const forked = { ...clean, forks: 2, maskedTurns: 1, droppedTokens: 40, echoes: { text: 3, arguments: 1 }, calls };
   const metrics = traceMetrics([clean, forked, { ...clean, forks: 1 }], [{}, { retries: 2 }, {}]);
   const nonZero = Object.fromEntries(Object.entries(metrics).filter(([, value]) => value !== 0));
   assert.deepEqual(nonZero, {
@@ -24,5 +25,7 @@ it('sums the deviations of a batch over its traces', () => {
     'trace:droppedTokens': 40,
     'trace:echoes': 4,
     'trace:retries': 2,
+    'trace:faultyCallShare': 3 / 8,
+    'trace:repairedCallShare': 2 / 8,
   });
 });

@@ -9,8 +9,21 @@ export function traceMetrics(
 ): Record<string, number> {
   const metrics = Object.fromEntries(summed.map((name) => [`trace:${name}`, total(counts.map((one) => one[name]))]));
   const echoes = total(counts.flatMap(({ echoes: found }) => Object.values(found)));
+  const calls = counts.flatMap(({ calls: found = {} }) => Object.entries(found));
+  const callsThat = (isMeant: (status: string) => boolean): number =>
+    total(calls.map(([status, count]) => (isMeant(status) ? count : 0)));
+  const all = Math.max(
+    1,
+    callsThat(() => true),
+  );
   const retries = total(summaries.map(({ retries: count = 0 }) => count));
-  return { ...metrics, 'trace:echoes': echoes, 'trace:retries': retries };
+  return {
+    ...metrics,
+    'trace:echoes': echoes,
+    'trace:retries': retries,
+    'trace:faultyCallShare': callsThat((status) => status !== 'ok') / all,
+    'trace:repairedCallShare': callsThat((status) => status === 'repaired') / all,
+  };
 }
 
 const total = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0);

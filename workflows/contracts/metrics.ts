@@ -15,6 +15,7 @@ export const counters = {
   unclear_branches: 'branches whose kind could not be recognized',
   dropped_branches: 'branches that the rule or its limits left out',
   dropped_tokens: 'sampled tokens that no segment trains',
+  tool_calls: 'sampled tool calls, by their status',
   realigned_replies: 'replies that an agent sent back in another form',
 } as const satisfies Record<string, string>;
 

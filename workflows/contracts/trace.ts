@@ -185,6 +185,8 @@ export interface TraceCounts {
   readonly aborts: number;
   /** The number of replies whose echo by the client differs from what was sampled, by kind of difference. */
   readonly echoes: Readonly<Record<string, number>>;
+  /** The sampled tool calls, by their status; absent if there were none. */
+  readonly calls?: Readonly<Record<string, number>>;
   /** The requests that the agent gave up and then replaced by others; absent if there were none. */
   readonly cuts?: CutRequests;
 }

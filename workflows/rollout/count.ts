@@ -37,6 +37,7 @@ export function countRollout(
   add('unclear_branches', counts.unclear, of);
   add('dropped_branches', counts.dropped, of);
   add('dropped_tokens', counts.droppedTokens, of);
+  for (const [status, times] of Object.entries(counts.calls ?? {})) add('tool_calls', times, { ...of, status });
   for (const [difference, times] of Object.entries(counts.echoes)) {
     add('realigned_replies', times, { ...of, difference });
   }

@@ -81,7 +81,19 @@ function countsOf(
     forks,
     aborts: turns.reduce((sum, { aborts = 0 }) => sum + aborts, 0),
     echoes: countBy(turns.flatMap(({ echo = [] }) => echo)),
+    ...callsOf(turns),
   };
+}
+
+/** The statuses, other than `ok`, of calls that the agent gets. */
+const givenStatuses: ReadonlySet<string> = new Set(['unknown-tool', 'mistyped', 'repaired']);
+
+function callsOf(turns: readonly TurnRecord[]): Pick<TraceCounts, 'calls'> {
+  const others = turns.flatMap(({ faultyCalls }) => faultyCalls);
+  const given = turns.reduce((sum, { reply }) => sum + reply.toolCalls.length, 0);
+  const ok = given - others.filter((status) => givenStatuses.has(status)).length;
+  const calls = { ...(ok > 0 && { ok }), ...countBy(others) };
+  return Object.keys(calls).length === 0 ? {} : { calls };
 }
 
 /** The part of a record that the trace publishes. */

@@ -20,9 +20,16 @@ export const broken = (status: Reading['status']): Reading => ({ status, id: nul
 /** The reading of a call whose name and arguments have been found. */
 export function reading(name: string, args: Arguments, id: string | null = null): Reading {
   if (name === '') return broken('missing-name');
-  if (args.status !== 'ok' && args.status !== 'mistyped') return broken(args.status);
+  if (!isWellFormed(args)) return broken(args.status);
   return { status: args.status, id, name, arguments: args.text };
 }
+
+/** Whether the agent gets a call with this status, if any tool was offered. */
+export const isWellFormed = ({ status }: { readonly status: CallStatus }): boolean =>
+  status === 'ok' || status === 'mistyped' || status === 'repaired';
+
+/** Marks a well-formed reading as repaired. */
+export const repaired = (found: Reading): Reading => (found.status === 'ok' ? { ...found, status: 'repaired' } : found);
 
 export interface Arguments {
   readonly status: Reading['status'];
@@ -41,12 +48,16 @@ export function jsonArguments(sampled: string): Arguments {
 
 /** Decides whether the agent gets the call (`given`) or the text of the call. */
 export function settle(
-  { status, ...call }: Reading,
+  found: Reading,
   raw: string,
   tools: OfferedTools,
 ): { readonly given: boolean; readonly event: ReplyEvent } {
-  const wellFormed = status === 'ok' || status === 'mistyped';
-  const settled: ParsedCall = { ...call, raw, status: wellFormed && !tools.has(call.name) ? 'unknown-tool' : status };
+  const wellFormed = isWellFormed(found);
+  const settled: ParsedCall = {
+    ...found,
+    raw,
+    ...(wellFormed && !tools.has(found.name) && { status: 'unknown-tool' }),
+  };
   const given = wellFormed && tools.size > 0;
   return { given, event: { kind: given ? 'call' : 'faulty-call', call: settled } };
 }

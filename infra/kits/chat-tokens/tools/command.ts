@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Tool } from '../conversation.ts';
 import { createPieceReader, type Piece } from '../pieces.ts';
+import { opensReasoning } from './delimited.ts';
 import type { ParserInput, ReplyEvent, ReplyParser } from './parser.ts';
 import { createPlainParser } from './plain.ts';
 import { createProse } from './prose.ts';
@@ -10,72 +11,107 @@ import { createProse } from './prose.ts';
  * `shell`, `zsh`, or `mswea_bash_command`, which mini-SWE-agent asks for and models trained on its work keep to. The block is a
  * call if the request offers exactly one tool that needs a command and nothing else. It stays in the text as well, since such
  * a template would not print the call when the conversation is rendered again.
+ *
+ * Nesting: a fence inside a heredoc is part of it, a fence with a language opens a block within the block, and a fence that is
+ * shorter than the opening one is text. A heredoc without its end leaves open where the block ends.
+ *
+ * Repairs: none.
+ *
+ * Reasoning, where the template knows it: a block before `</think>` is a thought, and one in reasoning that never ends is
+ * counted and not given.
  */
 export function createCommandParser(input: ParserInput): ReplyParser {
   const shell = shellOf(input.tools);
   return shell === null ? createPlainParser(input) : createBlockParser(input, shell);
 }
 
-function createBlockParser(input: ParserInput, { name, argument }: Shell): ReplyParser {
+function createBlockParser(input: ParserInput, shell: Shell): ReplyParser {
   const reader = createPieceReader(input.tokens, []);
   const prose = createProse();
-  /** The lines of the open block; null outside a block. */
-  let lines: string[] | null = null;
-  let line = '';
+  const parts: string[] = [];
 
-  function endLine(): ReplyEvent[] {
-    const whole = line;
-    line = '';
-    if (lines === null) {
-      if (opening.test(whole)) lines = [];
-      return [];
-    }
-    if (!closing.test(whole)) {
-      lines.push(whole);
-      return [];
-    }
-    const command = lines.join('\n');
-    lines = null;
-    return command.trim() === '' ? [] : [callOf(command)];
-  }
-
-  function callOf(command: string): ReplyEvent {
-    const args = JSON.stringify({ [argument]: command });
-    return { kind: 'call', call: { status: 'ok', id: null, name, arguments: args, raw: command } };
-  }
-
-  function unclosed(): ReplyEvent[] {
-    if (lines === null) return [];
-    const raw = lines.join('\n');
-    return [{ kind: 'faulty-call', call: { status: 'unclosed', id: null, name: '', arguments: '', raw } }];
-  }
-
-  function showText(text: string): ReplyEvent[] {
+  function read(piece: Piece): ReplyEvent[] {
+    const text = 'text' in piece ? piece.text : piece.marker;
+    parts.push(text);
     const shown = prose.push(text);
     return shown === '' ? [] : [{ kind: 'text', text: shown }];
   }
 
-  function read(piece: Piece): ReplyEvent[] {
-    const [first = '', ...rest] = sourceOf(piece).split('\n');
-    line += first;
-    const events = showText(first);
-    for (const next of rest) {
-      events.push(...endLine(), ...showText(`\n${next}`));
-      line = next;
-    }
-    return events;
-  }
-
   return {
     push: (ids) => reader.push(ids).flatMap(read),
-    end: () => [...reader.end().flatMap(read), ...endLine(), ...unclosed()],
+    end: () => [...reader.end().flatMap(read), ...callsIn(parts.join(''), input, shell)],
   };
 }
 
-const sourceOf = (piece: Piece): string => ('text' in piece ? piece.text : piece.marker);
+function callsIn(text: string, input: ParserInput, { name, argument }: Shell): ReplyEvent[] {
+  const thought = input.thinks ? text.lastIndexOf('</think>') : -1;
+  const isOpen = input.thinks && thought < 0 && (opensReasoning(input) || text.includes('<think>'));
+  return blocksIn(text.slice(thought < 0 ? 0 : thought + '</think>'.length)).flatMap(
+    ({ command, status }): ReplyEvent[] => {
+      if (command.trim() === '') return [];
+      const call = { id: null, raw: command };
+      if (status === 'ok' && !isOpen) {
+        return [{ kind: 'call', call: { ...call, status, name, arguments: JSON.stringify({ [argument]: command }) } }];
+      }
+      const fault = status === 'ok' ? 'unclosed' : status;
+      return [{ kind: 'faulty-call', call: { ...call, status: fault, name: '', arguments: '' } }];
+    },
+  );
+}
 
-const opening = /^```(?:bash|sh|shell|zsh|mswea_bash_command)[ \t\r]*$/;
-const closing = /^```[ \t\r]*$/;
+interface Block {
+  readonly command: string;
+  readonly status: 'ok' | 'unclosed' | 'ambiguous';
+}
+
+const opening = /^(`{3,})(?:bash|sh|shell|zsh|mswea_bash_command)[ \t\r]*$/;
+const fence = /^(`{3,})([^`]*)$/;
+
+function blocksIn(text: string): readonly Block[] {
+  const lines = text.split('\n');
+  const blocks: Block[] = [];
+  for (let at = 0; at < lines.length; at += 1) {
+    const opened = opening.exec(lines[at] ?? '')?.[1];
+    if (opened === undefined) continue;
+    const { end, status } = endOfBlock(lines, at + 1, opened.length);
+    blocks.push({ command: lines.slice(at + 1, end).join('\n'), status });
+    at = end;
+  }
+  return blocks;
+}
+
+/** Finds the line that closes a block. */
+function endOfBlock(lines: readonly string[], from: number, length: number): { end: number; status: Block['status'] } {
+  let depth = 0;
+  for (let at = from; at < lines.length; at += 1) {
+    const line = lines[at] ?? '';
+    const [, ticks = '', language = ''] = fence.exec(line) ?? [];
+    if (ticks.length >= length) {
+      if (language.trim() !== '') depth += 1;
+      else if (depth === 0) return { end: at, status: 'ok' };
+      else depth -= 1;
+    }
+    for (const { indented, word } of heredocsIn(line)) {
+      do at += 1;
+      while (at < lines.length && !endsHeredoc(lines[at] ?? '', indented, word));
+      if (at === lines.length) return { end: at, status: 'ambiguous' };
+    }
+  }
+  return { end: lines.length, status: 'unclosed' };
+}
+
+const heredoc = /(?<!<)<<(-?)[ \t]*(?:'([^'\n]+)'|"([^"\n]+)"|\\?([A-Za-z_]\w*))/g;
+
+/** The heredocs that begin in a line of a shell. `((` begins arithmetic, in which `<<` shifts a number. */
+function heredocsIn(line: string): { readonly indented: boolean; readonly word: string }[] {
+  const found = [...(line.includes('((') ? '' : line).matchAll(heredoc)];
+  return found.map(([, dash, ...words]) => ({ indented: dash === '-', word: words.find((each) => each) ?? '' }));
+}
+
+const endsHeredoc = (line: string, indented: boolean, word: string): boolean => {
+  const found = line.replace(/\r$/, '');
+  return (indented ? found.replace(/^\t+/, '') : found) === word;
+};
 
 interface Shell {
   readonly name: string;

@@ -1,5 +1,6 @@
 import { createPieceReader, type Piece, type PieceReader } from '../pieces.ts';
-import { broken, type OfferedTools, offered, type Reading, settle } from './call.ts';
+import { broken, isWellFormed, type OfferedTools, offered, type Reading, settle } from './call.ts';
+import { type Codes, createCodes } from './codes.ts';
 import type { ParserInput, ReplyEvent, ReplyParser } from './parser.ts';
 import { createProse } from './prose.ts';
 
@@ -13,22 +14,29 @@ export interface CallSyntax {
   readonly around?: readonly string[];
   /** The `around` delimiters that end reasoning which the model forgot to close. */
   readonly endsReasoning?: readonly string[];
-  /**
-   * Delimiters of a call whose outer ones the model forgot; the body is a call of an offered tool, or text. `begun` matches
-   * the start of a real call rather than a mention of one; its first group is the tool's name.
-   */
-  readonly bare?: { readonly open: string; readonly close: string; readonly begun: RegExp };
-  /** Reads the body between a call's delimiters; the body of a bare call includes its own delimiters. */
-  readonly read: (body: readonly Piece[], closed: boolean, tools: OfferedTools) => Reading;
+  /** The text with which a call may begin whose opening delimiter the model forgot. */
+  readonly bare?: string;
+  /** Reads the rest of a reply from its first delimiter of a call on, as coded text. */
+  readonly read: (rest: string, codes: Codes, tools: OfferedTools) => readonly Span[];
 }
 
-/** Creates a parser for one syntax with delimiters. */
+/** A part of a reply in coded text: a call with its reading, or text if that is null. */
+export interface Span {
+  readonly coded: string;
+  readonly reading: Reading | null;
+}
+
+/**
+ * Creates a parser for one syntax with delimiters.
+ *
+ * Values may hold each of the delimiters, so the first one of a call decides nothing: the rest of the reply is kept until its
+ * end and read as a whole. Text before it is given immediately.
+ *
+ * Reasoning ends at `</think>` alone: what looks like a call before it is a thought. Where reasoning never ends, a call of an
+ * offered tool that is the last of the reply ends it, and counts as repaired; any other call in it is counted and not given.
+ */
 export const createDelimitedParser = (input: ParserInput, syntax: CallSyntax): ReplyParser =>
   new DelimitedParser(input, syntax);
-
-/** The source text of pieces, markers included. */
-export const textOf = (pieces: readonly Piece[]): string =>
-  pieces.map((piece) => ('marker' in piece ? piece.marker : piece.text)).join('');
 
 const openThink = '<think>';
 const closeThink = '</think>';
@@ -38,24 +46,22 @@ const promptTail = 4;
 
 class DelimitedParser implements ReplyParser {
   readonly #syntax: CallSyntax;
-  readonly #around: ReadonlySet<string>;
   readonly #tools: OfferedTools;
+  readonly #codes: Codes;
   readonly #reader: PieceReader;
   readonly #prose = createProse();
-  #state: 'text' | 'reasoning' | 'call' | 'bare-call';
-  #body: Piece[] = [];
-  /** The text of the last call that began in reasoning which is still open; null if none did. */
-  #callInReasoning: string | null = null;
+  #state: 'text' | 'reasoning';
+  /** The coded rest of the reply, or of its reasoning, from the first delimiter of a call on; null before one. */
+  #rest: string | null = null;
 
   constructor(input: ParserInput, syntax: CallSyntax) {
     const { open, close, inner = [], around = [], bare } = syntax;
-    const bareMarkers = bare === undefined ? [] : [bare.open, bare.close];
     const thinkMarkers = input.thinks ? [openThink, closeThink] : [];
-    const markers = new Set([open, close, ...inner, ...around, ...bareMarkers, ...thinkMarkers]);
+    const markers = [open, close, ...inner, ...around, ...(bare === undefined ? [] : [bare]), ...thinkMarkers];
     this.#syntax = syntax;
-    this.#around = new Set(around);
     this.#tools = offered(input.tools);
-    this.#reader = createPieceReader(input.tokens, [...markers]);
+    this.#codes = createCodes(markers);
+    this.#reader = createPieceReader(input.tokens, [...new Set(markers)]);
     this.#state = opensReasoning(input) ? 'reasoning' : 'text';
   }
 
@@ -65,98 +71,80 @@ class DelimitedParser implements ReplyParser {
 
   end(): readonly ReplyEvent[] {
     const events = this.#reader.end().flatMap((piece) => this.#read(piece));
-    if (this.#state === 'call') return [...events, ...this.#finishCall(false)];
-    if (this.#state === 'reasoning' && this.#callInReasoning !== null) {
-      return [...events, settle(broken('unclosed'), this.#callInReasoning, this.#tools).event];
-    }
-    return this.#state === 'bare-call' ? [...events, ...this.#finishBareCall(false)] : events;
+    if (this.#rest === null) return events;
+    const spans = this.#syntax.read(this.#rest, this.#codes, this.#tools);
+    return [...events, ...(this.#state === 'text' ? this.#give(spans) : this.#endInReasoning(spans, this.#rest))];
   }
 
   #read(piece: Piece): ReplyEvent[] {
-    if ('marker' in piece) return this.#mark(piece.marker);
-    if (this.#state === 'text' || this.#state === 'reasoning') return this.#addReplyText(piece.text);
-    this.#body.push(piece);
-    return [];
-  }
-
-  #mark(marker: string): ReplyEvent[] {
-    switch (this.#state) {
-      case 'text':
-        return this.#markInText(marker);
-      case 'reasoning':
-        return this.#markInReasoning(marker);
-      case 'call':
-        if (marker === this.#syntax.close) return this.#finishCall(true);
-        if (marker === this.#syntax.open) return [...this.#finishCall(false), ...this.#enter('call')];
-        return this.#around.has(marker) ? this.#finishCall(false) : this.#keep(marker);
-      case 'bare-call':
-        if (marker === this.#syntax.open || this.#around.has(marker)) {
-          return [...this.#finishBareCall(false), ...this.#mark(marker)];
-        }
-        this.#keep(marker);
-        return marker === this.#syntax.bare?.close ? this.#finishBareCall(true) : [];
+    const marker = 'marker' in piece ? piece.marker : null;
+    if (this.#state === 'reasoning' && marker !== null && this.#endsReasoning(marker)) return this.#leaveReasoning();
+    if (this.#rest !== null) {
+      this.#rest += this.#codes.encode(piece);
+      return [];
     }
-  }
-
-  #markInText(marker: string): ReplyEvent[] {
-    if (marker === this.#syntax.open) return this.#enter('call');
-    if (marker === openThink) return this.#enter('reasoning');
-    if (this.#around.has(marker)) return [];
-    if (marker !== this.#syntax.bare?.open) return this.#addReplyText(marker);
-    this.#enter('bare-call');
-    return this.#keep(marker);
-  }
-
-  #markInReasoning(marker: string): ReplyEvent[] {
-    if (marker !== closeThink && this.#syntax.endsReasoning?.includes(marker) !== true) {
-      if (marker === this.#syntax.open) this.#callInReasoning = '';
-      return this.#addReplyText(marker);
+    if (marker === null) return this.#addReplyText(this.#codes.encode(piece));
+    const { open, close, around = [], bare } = this.#syntax;
+    const isText = this.#state === 'text';
+    if (marker === open || marker === bare || (marker === close && isText)) {
+      this.#rest = this.#codes.of(marker);
+      return [];
     }
+    if (isText && marker === openThink) {
+      this.#prose.reset();
+      this.#state = 'reasoning';
+      return [];
+    }
+    return isText && around.includes(marker) ? [] : this.#addReplyText(marker);
+  }
+
+  #endsReasoning(marker: string): boolean {
+    return marker === closeThink || this.#syntax.endsReasoning?.includes(marker) === true;
+  }
+
+  #leaveReasoning(): ReplyEvent[] {
+    const events = this.#rest === null ? [] : this.#addReplyText(this.#codes.decode(this.#rest));
+    this.#rest = null;
     this.#prose.reset();
-    return this.#enter('text');
+    this.#state = 'text';
+    return events;
   }
 
-  #enter(state: 'text' | 'reasoning' | 'call' | 'bare-call'): ReplyEvent[] {
-    this.#state = state;
-    this.#body = [];
-    this.#callInReasoning = null;
-    if (state === 'reasoning' || state === 'call') this.#prose.reset();
-    return [];
+  #give(spans: readonly Span[]): ReplyEvent[] {
+    return spans.flatMap(({ coded, reading }) => {
+      const raw = this.#codes.decode(coded);
+      if (reading === null) return this.#addReplyText(raw);
+      const { given, event } = settle(reading, raw, this.#tools);
+      if (!given) return [event, ...this.#addReplyText(raw)];
+      this.#prose.reset();
+      return [event];
+    });
   }
 
-  #keep(marker: string): ReplyEvent[] {
-    this.#body.push({ marker });
-    return [];
+  #endInReasoning(spans: readonly Span[], rest: string): ReplyEvent[] {
+    const isSure = spans.every(({ coded, reading }) =>
+      reading === null ? coded.trim() === '' : isWellFormed(reading) && this.#tools.has(reading.name),
+    );
+    const calls = spans.flatMap(({ coded, reading }): Span[] =>
+      reading === null ? [] : [{ coded, reading: { ...reading, status: 'repaired' } }],
+    );
+    if (isSure && calls.length > 0) {
+      this.#rest = null;
+      return [...this.#leaveReasoning(), ...this.#give(calls)];
+    }
+    const raw = this.#codes.decode(rest);
+    const shown = this.#addReplyText(raw);
+    return calls.length === 0 ? shown : [...shown, settle(broken('unclosed'), raw.trimEnd(), this.#tools).event];
   }
 
   #addReplyText(text: string): ReplyEvent[] {
-    if (this.#callInReasoning !== null) this.#callInReasoning += text;
     const shown = this.#prose.push(text);
-    return shown === '' ? [] : [{ kind: this.#state === 'reasoning' ? 'reasoning' : 'text', text: shown }];
-  }
-
-  #finishCall(closed: boolean): ReplyEvent[] {
-    const { open, close, read } = this.#syntax;
-    const raw = open + textOf(this.#body) + (closed ? close : '');
-    const { given, event } = settle(read(this.#body, closed, this.#tools), raw, this.#tools);
-    this.#enter('text');
-    return given ? [event] : [event, ...this.#addReplyText(raw)];
-  }
-
-  #finishBareCall(closed: boolean): ReplyEvent[] {
-    const raw = textOf(this.#body);
-    const found = closed ? this.#syntax.read(this.#body, true, this.#tools) : null;
-    this.#enter('text');
-    if (!closed && this.#tools.has(this.#syntax.bare?.begun.exec(raw)?.[1]?.trim() ?? '')) {
-      return [settle(broken('unclosed'), raw, this.#tools).event, ...this.#addReplyText(raw)];
-    }
-    if (found === null || !this.#tools.has(found.name)) return this.#addReplyText(raw);
-    this.#prose.reset();
-    return [settle(found, raw, this.#tools).event];
+    return shown === '' ? [] : [{ kind: this.#state, text: shown }];
   }
 }
 
-function opensReasoning({ tokens, promptIds, thinks }: ParserInput): boolean {
+/** Whether the template has opened the reasoning at the prompt's end. */
+export function opensReasoning({ tokens, promptIds, thinks }: ParserInput): boolean {
   if (!thinks) return false;
   const tail = promptIds.slice(-promptTail);
   const opened = tokens.idOf(openThink);

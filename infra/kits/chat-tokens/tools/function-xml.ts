@@ -1,77 +1,102 @@
-import { broken, type OfferedTools, type Reading, reading } from './call.ts';
-import { createDelimitedParser, textOf } from './delimited.ts';
+import { broken, type OfferedTools, type Reading, reading, repaired } from './call.ts';
+import type { Codes } from './codes.ts';
+import { createDelimitedParser } from './delimited.ts';
 import type { ParserInput, ReplyParser } from './parser.ts';
-import { typedArguments } from './typed-value.ts';
+import { type RawSyntax, readRawCalls } from './raw-calls.ts';
+import { type ParameterSyntax, readRawValues } from './raw-values.ts';
+import { knownParameters, typedArguments } from './typed-value.ts';
 
-const openCall = '<tool_call>';
-const closeCall = '</tool_call>';
+const open = '<tool_call>';
+const close = '</tool_call>';
 const openFunction = '<function=';
-const closeFunction = '</function>';
+const closeValue = '</parameter>';
 
 /**
- * Parses the syntax of Qwen3-Coder, Qwen3.5 and Nemotron 3:
- * `<tool_call><function=name><parameter=key>value</parameter></function></tool_call>`.
- * Models forget `<tool_call>` (then a stray `</tool_call>` follows), `</parameter>` or one of the two at the end.
+ * Parses the syntax of Qwen3-Coder, Qwen3.5 and Nemotron 3: `<think>…</think>`, then text, then any number of
+ * `<tool_call><function=name><parameter=key>value</parameter>…</function></tool_call>`, with blanks between any two delimiters.
+ * A line break at each end of a value is not part of it. Values are text of the type that the tool's schema names.
+ *
+ * Nesting: see `readRawCalls` for calls in values, and `readRawValues` for parameters in them.
+ *
+ * Repairs: a forgotten `<tool_call>` of an offered tool, where no more than blanks separate it from an earlier call; one or two
+ * of the delimiters at the end, if another call or the reply's end follows; an end of a value, see `readRawValues`; quotes
+ * around a name. A name with blanks, `=`, `<` or `>` holds a piece of a value, since the model forgot its `>`: such a call is
+ * malformed.
+ *
+ * Reasoning that never ends: see `createDelimitedParser`.
  */
 export const createFunctionXmlParser = (input: ParserInput): ReplyParser =>
   createDelimitedParser(input, {
-    open: openCall,
-    close: closeCall,
-    around: [closeCall],
-    bare: { open: openFunction, close: closeFunction, begun: /^<function=([^>\n]*)>\s*<parameter=/ },
-    read: (body, closed, tools) => readFunction(textOf(body), closed, tools),
+    open,
+    close,
+    bare: openFunction,
+    read: (rest, codes, tools) => readRawCalls(rest, syntaxOf(codes, tools), tools),
   });
 
-function readFunction(body: string, closed: boolean, tools: OfferedTools): Reading {
-  const head = /^\s*<function=([^>\n]*)>/.exec(body);
-  if (head === null) return broken(closed ? 'malformed' : 'unclosed');
-  const inside = body.slice(head[0].length).trimEnd();
-  const ended = inside.endsWith(closeFunction);
-  if (!closed && !ended) return broken('unclosed');
-  const name = head[1]?.trim() ?? '';
+function syntaxOf(codes: Codes, tools: OfferedTools): RawSyntax {
+  const [opening, closing, begun] = [open, close, openFunction].map(codes.of);
+  const empty = `(?<empty>${opening}\\s*${begun}(?<emptyName>[^>\\n]{0,200})>\\s*</function>\\s*${closing})`;
+  const start = `(?<start>${opening}\\s*${begun}(?<startName>[^>\\n]{0,200})>(?=\\s*<parameter=))`;
+  const end = `(?<end>${closeValue}\\s*</function>\\s*${closing})`;
+  const bare = `(?<bare>${begun}(?<bareName>[^>\\n]{0,200})>(?=\\s*<parameter=))`;
+  const last = `(?=\\s*(?:$|${opening}|${begun}))`;
+  const ends = [
+    `${closeValue}\\s*${closing}${last}`,
+    `(?:${closeValue}\\s*)?</function>\\s*${closing}${last}`,
+    `(?:${closeValue}\\s*)?</function>${last}`,
+  ];
+  const parameters = parametersOf(begun ?? '');
+  return {
+    open: opening ?? '',
+    close: closing ?? '',
+    closeValue,
+    strict: new RegExp([empty, start, end].join('|'), 'gu'),
+    loose: new RegExp([empty, start, bare, end, `(?<looseEnd>${ends.join('|')})`].join('|'), 'gu'),
+    outer: new RegExp(`[${opening}${closing}${begun}]|</function>`, 'u'),
+    toReading: (written, body) => readFunction(written, body, { codes, tools, syntax: parameters }),
+  };
+}
+
+const parametersOf = (begun: string): ParameterSyntax => ({
+  pattern: new RegExp(`(?<open><parameter=(?:(?<name>[^<>\\n]{1,200})>)?)|(?<close>${closeValue})`, 'gu'),
+  nested: new RegExp(`(?<start>${begun}[^>\\n]{0,200}>(?=\\s*<parameter=))|(?<end>${closeValue}\\s*</function>)`, 'gu'),
+  nameOf(written, known) {
+    const name = unquoted(written.trim());
+    return known.has(name) || /^[^<>=\s"']+$/u.test(name) ? name : null;
+  },
+  isUsual(body, boundary, { first, last }) {
+    const isOnLine = body[first.to] === '\n';
+    if ((body[boundary.open.to] === '\n') !== isOnLine) return false;
+    if (isOnLine && body.slice(boundary.from, boundary.close.from) === '\n') return false;
+    if (body.slice(boundary.close.to, boundary.open.from).includes('\n') !== isOnLine) return false;
+    return last === null || (body[boundary.close.from - 1] === '\n') === (body[last.from - 1] === '\n');
+  },
+  isInline(body, { close: ending, open: opening }, { first }) {
+    const isOnLine = body[first.to] === '\n';
+    return isOnLine && body[ending.from - 1] !== '\n' && !body.slice(ending.to, opening.to + 1).includes('\n');
+  },
+  mayForgetClose: true,
+  valueOf: (raw) => raw.replace(/^\n/, '').replace(/\n$/, ''),
+});
+
+function readFunction(written: string, body: string, { codes, tools, syntax }: Context): Reading {
+  const name = unquoted(written);
   const parameters = tools.get(name)?.parameters ?? null;
-  const values = readParameters(ended ? inside.slice(0, -closeFunction.length) : inside, namesIn(parameters));
-  if (values === null) return broken('malformed');
-  return reading(name, typedArguments(values, parameters));
+  if (body.trim() === '') return rewritten(name, written, reading(name, typedArguments(new Map(), parameters)));
+  const found = readRawValues(body, syntax, knownParameters(parameters));
+  if (found === null) return broken('malformed');
+  const values = new Map([...found.values].map(([key, value]) => [key, codes.decode(value)]));
+  const call = reading(name, typedArguments(values, parameters));
+  return found.isRepaired ? repaired(call) : rewritten(name, written, call);
 }
 
-/** A name of a parameter. One with other characters holds a piece of a value, since the model forgot its `>`. */
-const parameterName = /^[^<>=\s]+$/;
-
-/** Reads the parameters by name. Null where one has no name, or other text is between them. */
-function readParameters(text: string, known: ReadonlySet<string>): ReadonlyMap<string, string> | null {
-  const values = new Map<string, string>();
-  const opening = /\s*<parameter=([^>\n]+)>/y;
-  for (let found = opening.exec(text); found !== null; found = opening.exec(text)) {
-    const name = found[1]?.trim() ?? '';
-    if (!known.has(name) && !parameterName.test(name)) return null;
-    const { value, next } = readValue(text, opening.lastIndex, known);
-    values.set(name, value);
-    opening.lastIndex = next;
-    if (text.slice(next).trim() === '') return values;
-  }
-  return values.size === 0 && text.trim() === '' ? values : null;
+interface Context {
+  readonly codes: Codes;
+  readonly tools: OfferedTools;
+  readonly syntax: ParameterSyntax;
 }
 
-/**
- * Reads one parameter's value. Code may contain `</parameter>` too: only one that is followed by another parameter, or by
- * nothing, ends the value. Where the model forgot it, a known parameter that opens on a line of its own ends the value.
- */
-function readValue(text: string, start: number, known: ReadonlySet<string>): { value: string; next: number } {
-  const closing = /<\/parameter>(?=\s*(?:<parameter=|$))/g;
-  closing.lastIndex = start;
-  const close = closing.exec(text);
-  const end = close?.index ?? text.length;
-  for (const { index, 1: name = '' } of text.slice(start, end).matchAll(/\n<parameter=([^>\n]+)>/g)) {
-    if (known.has(name.trim())) return { value: unwrap(text.slice(start, start + index)), next: start + index };
-  }
-  return { value: unwrap(text.slice(start, end)), next: close === null ? end : closing.lastIndex };
-}
+const rewritten = (name: string, written: string, call: Reading): Reading => (name === written ? call : repaired(call));
 
-/** Removes the line break that the syntax puts on either side of a value. */
-const unwrap = (value: string): string => value.replace(/^\n/, '').replace(/\n$/, '');
-
-function namesIn(parameters: Readonly<Record<string, unknown>> | null): ReadonlySet<string> {
-  const properties = parameters?.properties;
-  return new Set(typeof properties === 'object' && properties !== null ? Object.keys(properties) : []);
-}
+/** Removes a pair of quotes around a name. */
+const unquoted = (name: string): string => /^(["'])(.+)\1$/u.exec(name)?.[2] ?? name;

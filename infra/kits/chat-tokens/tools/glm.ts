@@ -1,54 +1,79 @@
-import type { Piece } from '../pieces.ts';
 import { broken, type OfferedTools, type Reading, reading } from './call.ts';
-import { createDelimitedParser, textOf } from './delimited.ts';
+import { type Codes, noCode } from './codes.ts';
+import { createDelimitedParser } from './delimited.ts';
 import type { ParserInput, ReplyParser } from './parser.ts';
-import { typedArguments } from './typed-value.ts';
+import { type RawSyntax, readRawCalls } from './raw-calls.ts';
+import { type ParameterSyntax, readRawValues } from './raw-values.ts';
+import { knownParameters, typedArguments } from './typed-value.ts';
 
+const open = '<tool_call>';
+const close = '</tool_call>';
 const openKey = '<arg_key>';
 const closeKey = '</arg_key>';
 const openValue = '<arg_value>';
 const closeValue = '</arg_value>';
 
 /**
- * Parses the syntax of GLM-4.5 and 4.7, with or without line breaks:
- * `<tool_call>name<arg_key>key</arg_key><arg_value>value</arg_value>…</tool_call>`.
+ * Parses the syntax of GLM-4.5 and 4.7: `<think>…</think>`, then text, then any number of
+ * `<tool_call>name<arg_key>key</arg_key><arg_value>value</arg_value>…</tool_call>`, with blanks between any two delimiters or
+ * without. Values are text of the type that the tool's schema names.
+ *
+ * Nesting: see `readRawCalls` for calls in values, and `readRawValues` for parameters in them.
+ *
+ * Repairs: none.
+ *
+ * Reasoning that never ends: see `createDelimitedParser`.
  */
 export const createGlmParser = (input: ParserInput): ReplyParser =>
   createDelimitedParser(input, {
-    open: '<tool_call>',
-    close: '</tool_call>',
+    open,
+    close,
     inner: [openKey, closeKey, openValue, closeValue],
-    read: (body, closed, tools) => (closed ? readCall(body, tools) : broken('unclosed')),
+    read: (rest, codes, tools) => readRawCalls(rest, syntaxOf(codes, tools), tools),
   });
 
-function readCall(body: readonly Piece[], tools: OfferedTools): Reading {
-  const { text, next } = upTo(body, 0, openKey);
-  const name = text.trim();
+function syntaxOf(codes: Codes, tools: OfferedTools): RawSyntax {
+  const [opening, closing, key] = [codes.of(open), codes.of(close), codes.of(openKey)];
+  const endOfValue = codes.of(closeValue);
+  const empty = `(?<empty>${opening}(?<emptyName>${noCode}*)${closing})`;
+  const begun = `${key}${noCode}*${codes.of(closeKey)}\\s*${codes.of(openValue)}`;
+  const start = `(?<start>${opening}(?<startName>\\s*[^\\s\\uDC00-\\uDFFF]+\\s*)(?=${begun}))`;
+  const end = `(?<end>${endOfValue}\\s*${closing})`;
+  const parameters: ParameterSyntax = {
+    pattern: new RegExp(
+      `(?<open>${key}(?:(?<name>${noCode}*)${codes.of(closeKey)}\\s*${codes.of(openValue)})?)|(?<close>${endOfValue})`,
+      'gu',
+    ),
+    nested: new RegExp(`(?<start>${opening}${noCode}*(?=${key}))|(?<end>${endOfValue}\\s*${closing})`, 'gu'),
+    nameOf: (written) => (written.trim() === '' ? null : written.trim()),
+    isUsual: () => true,
+    isInline: () => false,
+    mayForgetClose: false,
+    valueOf: (raw) => raw,
+  };
+  return {
+    open: opening,
+    close: closing,
+    closeValue: endOfValue,
+    strict: new RegExp([empty, start, end].join('|'), 'gu'),
+    loose: null,
+    outer: new RegExp(`[${opening}${closing}]`, 'u'),
+    toReading: (name, body) => readCall(name, body, { codes, tools, syntax: parameters }),
+  };
+}
+
+interface Context {
+  readonly codes: Codes;
+  readonly tools: OfferedTools;
+  readonly syntax: ParameterSyntax;
+}
+
+function readCall(name: string, body: string, { codes, tools, syntax }: Context): Reading {
   if (/\s/.test(name)) return broken('malformed');
-  const values = readPairs(body, next);
-  if (values === null) return broken('malformed');
-  return reading(name, typedArguments(values, tools.get(name)?.parameters ?? null));
-}
-
-/** Reads the pairs that follow an opening key delimiter. A value is all the text before its closing delimiter. */
-function readPairs(body: readonly Piece[], start: number): ReadonlyMap<string, string> | null {
-  const values = new Map<string, string>();
-  for (let at = start; at <= body.length; ) {
-    const key = upTo(body, at, closeKey);
-    const gap = upTo(body, key.next, openValue);
-    const value = upTo(body, gap.next, closeValue);
-    if (value.next > body.length || gap.text.trim() !== '') return null;
-    values.set(key.text.trim(), value.text);
-    const after = upTo(body, value.next, openKey);
-    if (after.text.trim() !== '') return null;
-    at = after.next;
-  }
-  return values;
-}
-
-/** The text up to a marker; `next` is the index after the marker, or beyond the body's length + 1 when there is none. */
-function upTo(body: readonly Piece[], start: number, marker: string): { text: string; next: number } {
-  const found = body.findIndex((piece, at) => at >= start && 'marker' in piece && piece.marker === marker);
-  const end = found < 0 ? body.length : found;
-  return { text: textOf(body.slice(start, end)), next: end + 1 };
+  const parameters = tools.get(name)?.parameters ?? null;
+  if (body === '') return reading(name, typedArguments(new Map(), parameters));
+  const found = readRawValues(body, syntax, knownParameters(parameters));
+  if (found === null) return broken('malformed');
+  const values = new Map([...found.values].map(([key, value]) => [key, codes.decode(value)]));
+  return reading(name, typedArguments(values, parameters));
 }

@@ -1,6 +1,6 @@
 import { createPieceReader, type Piece, type PieceReader } from '../pieces.ts';
 import { broken, jsonArguments, type OfferedTools, offered, type Reading, reading, settle } from './call.ts';
-import { endsInside } from './json-scanner.ts';
+import { createJsonScanner, endsInside } from './json-scanner.ts';
 import type { ParserInput, ReplyEvent, ReplyParser } from './parser.ts';
 import { createProse } from './prose.ts';
 
@@ -8,6 +8,12 @@ import { createProse } from './prose.ts';
  * Parses the syntax of gpt-oss. A reply is a sequence of messages, `<|channel|>analysis<|message|>…<|end|>`, with
  * `<|start|>assistant` before each further one. A message with a recipient is a call; otherwise `analysis` is reasoning, and
  * any other channel is text for the user.
+ *
+ * Nesting: a delimiter inside a JSON string of a call is part of it. One that ends the turn can't be, since the engine stops there.
+ *
+ * Repairs: none. The recipient may stand before the channel, and the arguments may be left out.
+ *
+ * Reasoning that never ends: `<|start|>` ends it like any message. A call is a message of its own, never a part of it.
  */
 export const createHarmonyParser = (input: ParserInput): ReplyParser => new HarmonyParser(input);
 
@@ -36,6 +42,8 @@ class HarmonyParser implements ReplyParser {
   #head: Head | null = null;
   /** The text of the header so far, or of the arguments. */
   #buffer = '';
+  /** Follows the arguments, to tell a delimiter in one of their strings from one that ends them. */
+  #scanner = createJsonScanner();
 
   constructor({ tokens, tools, promptIds }: ParserInput) {
     this.#reader = createPieceReader(tokens, [start, channel, constrain, message, end, finish, call]);
@@ -57,11 +65,13 @@ class HarmonyParser implements ReplyParser {
   #read(piece: Piece): ReplyEvent[] {
     if ('text' in piece) return this.#addText(piece.text);
     const { marker } = piece;
+    if (this.#isInArgument()) return this.#addText(marker);
     if (marker === end || marker === finish || marker === call) return this.#close(marker);
     if (marker === start) return [...this.#close(''), ...this.#addText(marker)];
     if (marker !== message || this.#head !== null) return this.#addText(marker);
     this.#head = readHead(this.#buffer);
     this.#buffer = '';
+    this.#scanner = createJsonScanner();
     this.#begin();
     return [];
   }
@@ -69,7 +79,12 @@ class HarmonyParser implements ReplyParser {
   #addText(text: string): ReplyEvent[] {
     if (this.#head !== null && this.#head.recipient === null) return this.#addReplyText(this.#head.kind, text);
     this.#buffer += text;
+    if (this.#head !== null) this.#scanner.push(text);
     return [];
+  }
+
+  #isInArgument(): boolean {
+    return this.#head?.recipient != null && /^\s*[{[]/.test(this.#buffer) && this.#scanner.isInString();
   }
 
   #begin(): void {

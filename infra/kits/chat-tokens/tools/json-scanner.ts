@@ -2,6 +2,8 @@
 export interface JsonScanner {
   /** Returns the index in `text` after the object's end; null when the object continues. The first text begins with a bracket. */
   push(text: string): number | null;
+  /** Whether the text so far ends within a string. */
+  isInString(): boolean;
 }
 
 export function createJsonScanner(): JsonScanner {
@@ -25,6 +27,7 @@ export function createJsonScanner(): JsonScanner {
       }
       return null;
     },
+    isInString: () => inString,
   };
 }
 

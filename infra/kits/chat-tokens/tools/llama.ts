@@ -8,6 +8,12 @@ import { createProse } from './prose.ts';
 /**
  * Parses the syntax of Llama 3.x. A reply that begins with `{"name": …, "parameters": {…}}`, or has it after
  * `<|python_tag|>`, is a call; several are separated by semicolons. The syntax has no marker, so any other JSON is an answer.
+ *
+ * Nesting: a delimiter inside a JSON string is part of it. What follows JSON that does not end is part of it.
+ *
+ * Repairs: none. `arguments` may stand for `parameters`, since templates of both kinds exist, and other members are left out.
+ *
+ * Reasoning: the syntax has none, and `<think>` is text.
  */
 export const createLlamaParser = (input: ParserInput): ReplyParser => new LlamaParser(input);
 
@@ -41,6 +47,7 @@ class LlamaParser implements ReplyParser {
 
   #read(piece: Piece): ReplyEvent[] {
     if ('text' in piece) return this.#addText(piece.text);
+    if (this.#state === 'json' && this.#scanner.isInString()) return this.#addText(piece.marker);
     const events = this.#close();
     this.#state = 'open';
     this.#tagged = true;

@@ -17,14 +17,17 @@ export type ReplyEvent =
   | { readonly kind: 'faulty-call'; readonly call: ParsedCall };
 
 /**
- * The agent gets the calls with status `ok`; `unknown-tool`, for a tool that was not offered (when any was); and `mistyped`,
- * with an argument that its schema does not allow, which is passed as text. All others stay text. `malformed` means that the
- * call does not follow the family's syntax.
+ * The agent gets the calls with status `ok`; `unknown-tool`, for a tool that was not offered (when any was); `mistyped`, with
+ * an argument that its schema does not allow, which is passed as text; and `repaired`, whose delimiters or keys deviate from
+ * the family's syntax in a way that its file states. All others stay text. `ambiguous` means that more than one place may be
+ * the call's end, `malformed` that it does not follow the family's syntax.
  */
 export type CallStatus =
   | 'ok'
   | 'unknown-tool'
   | 'mistyped'
+  | 'repaired'
+  | 'ambiguous'
   | 'unclosed'
   | 'malformed'
   | 'invalid-json'

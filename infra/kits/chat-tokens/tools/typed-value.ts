@@ -37,6 +37,26 @@ export function typedArguments(
   return { status: typed.every(({ fits }) => fits) ? 'ok' : 'mistyped', text };
 }
 
+/** The facts about a tool's parameters that help to tell delimiters from text. */
+export interface KnownParameters {
+  readonly names: ReadonlySet<string>;
+  readonly required: ReadonlySet<string>;
+  /** Whether the value of a parameter may be any text. */
+  readonly allowsText: (name: string) => boolean;
+}
+
+export function knownParameters(parameters: Readonly<Record<string, unknown>> | null): KnownParameters {
+  const { properties = {}, required = [] } = shape.safeParse(parameters).data ?? {};
+  return {
+    names: new Set(Object.keys(properties)),
+    required: new Set(required),
+    allowsText(name) {
+      const types = typesOf(Object.hasOwn(properties, name) ? properties[name] : undefined);
+      return types.size === 0 || types.has('string');
+    },
+  };
+}
+
 const variants = z.array(z.unknown()).optional().catch(undefined);
 const shape = z.looseObject({
   type: z
@@ -49,6 +69,7 @@ const shape = z.looseObject({
   oneOf: variants,
   allOf: variants,
   properties: z.record(z.string(), z.unknown()).optional().catch(undefined),
+  required: z.array(z.string()).optional().catch(undefined),
 });
 
 /** The depth to which schemas inside a schema are followed. */

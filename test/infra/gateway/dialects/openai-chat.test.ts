@@ -80,6 +80,7 @@ describe('the chat completions dialect', () => {
           forks: 0,
           aborts: 0,
           echoes: { text: 1, reasoning: 1, arguments: 1, 'call-ids': 1 },
+          calls: { ok: 2 },
         },
       },
     );

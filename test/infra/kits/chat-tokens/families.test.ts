@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { Message, Tool } from '../../../../infra/kits/chat-tokens/conversation.ts';
-import { renderText } from '../../../../infra/kits/chat-tokens/render.ts';
 import { bash, type Reply, readReply } from '../../../helpers/models/read-reply.ts';
+import { renderedIds } from '../../../helpers/models/rendered-ids.ts';
 import { delimitersOf, type TinyFamily, tinyFamily, type Vocabulary } from '../../../helpers/models/tiny-families.ts';
 import { userSeconds } from '../../../helpers/user-seconds.ts';
 
@@ -134,16 +134,6 @@ for (const { family, vocabulary, template, textBeside, parallel, fragments } of 
       await textual[Symbol.asyncDispose]();
     });
 
-    /** Returns the ids that the model would have sampled for a reply that renders like this. */
-    function sampled(reply: Message, { model }: TinyFamily): { ids: number[]; prompt: string } {
-      const head: readonly Message[] = [{ role: 'user', text: 'Go.' }];
-      const prompt = renderText(model, head, [], 'reply');
-      const whole = renderText(model, [...head, reply], [], 'last-message');
-      assert.ok(whole.startsWith(prompt));
-      const ids = model.tokens.encode(whole.slice(prompt.length));
-      return { ids: ids.filter((id) => !model.stopTokenIds.includes(id)), prompt };
-    }
-
     it('is recognized by the structure of the template', () => {
       assert.equal(tiny.model.family.name, family);
     });
@@ -169,7 +159,7 @@ for (const { family, vocabulary, template, textBeside, parallel, fragments } of 
           const text = textBeside ? 'I look.' : '';
           const reply: Message = { role: 'assistant', text, reasoning: '', toolCalls };
           const from = marked || family === 'harmony' ? tiny : textual;
-          const { ids, prompt } = sampled(reply, from);
+          const { ids, prompt } = renderedIds(from.model, reply);
           const read = readReply(from.model, ids, { prompt, tools: [typed, bash], chunk: 5 });
           assert.deepEqual(
             read.calls.map((got) => [got.name, JSON.parse(got.arguments)]),

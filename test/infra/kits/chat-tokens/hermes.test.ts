@@ -99,9 +99,17 @@ describe('the Hermes parser', () => {
     assert.deepEqual([got.statuses, got.calls.length], [['unknown-tool'], 1]);
   });
 
-  it('reports a call as unclosed when a second one opens inside it', () => {
-    const got = read(model, model.tokens.encode(`<tool_call>{"na${call('{"name": "bash"}')}`));
-    assert.deepEqual(got.statuses, ['unclosed', 'ok']);
+  it('gives no call that may be part of an earlier one', () => {
+    const second = call('{"name": "bash"}');
+    for (const [said, statuses, count] of [
+      [`<tool_call>{"na${second}`, ['invalid-json'], 0],
+      [`<tool_call>{"name": "edit", "arguments": {}}${second}`, ['unclosed', 'ok'], 1],
+      [`${call('{"name": "edit", "arguments": {},}')}${second}`, ['invalid-json', 'ok'], 1],
+      [`${call('{"name": "edit", "arguments": {"a": "b"}}')}" and ${second}"}}</tool_call>`, ['ambiguous'], 0],
+    ] as const) {
+      const got = read(model, model.tokens.encode(said));
+      assert.deepEqual([got.statuses, got.calls.length], [statuses, count], said);
+    }
   });
 
   it('does not take text for a marker where the marker is a token', () => {
