@@ -208,7 +208,7 @@ describe('temper eval', () => {
       assert.equal(code, 0, stderr);
       assert.match(stderr, /not those of the tasks' images \(image:1\)/);
       assert.equal(/1 task of .* cannot be used and is left out.*environment\.tpu/.test(stderr), number === 0);
-      sets.add(/tasks? of (blob:[0-9a-f]{64}),/.exec(stdout)?.[1] ?? stdout);
+      sets.add(/tasks? of harbor:.*\/tasks.*, (packed as blob:[0-9a-f]{8}),/.exec(stdout)?.[1] ?? stdout);
     }
     assert.equal(sets.size, 1);
   });

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { type Config, readConfig } from '../../../infra/settings/config.ts';
 import { onInterrupt } from '../follow/interrupt.ts';
 import { configOf, sandboxOption, stackCommand, wholeNumber } from '../stack/command.ts';
-import { note, print } from '../text/output.ts';
+import { note } from '../text/output.ts';
 import { type DemoRecipe, demoRecipe } from './demo/recipe.ts';
 import type { DemoOptions } from './demo/run-demo.ts';
 
@@ -34,10 +34,10 @@ async function demo(options: DemoOptions, recipe: DemoRecipe): Promise<void> {
     if (ui) note(`Temporal UI while the demo runs: ${ui}`);
     await runDemo(session, { options, recipe }, out, interrupt.signal);
     if (options.keepUp) {
-      print(`\nTemporal UI: ${ui ?? session.own?.addresses.temporal}\nPress Ctrl-C to stop the stack.`);
+      note(`\nTemporal UI: ${ui ?? session.own?.addresses.temporal}\nPress Ctrl-C to stop the stack.`);
       await interrupt.first;
     } else {
-      print(`\nTo look at every rollout in the Temporal UI, run: temper up --home ${config.home}`);
+      note(`\nTo look at every rollout in the Temporal UI, run \`temper up --home ${config.home}\``);
     }
   } finally {
     await session.close();

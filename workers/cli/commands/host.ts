@@ -4,7 +4,7 @@ import { renewMsOf } from '../../../infra/hosts/lease-times.ts';
 import { openSharedState, type SharedState } from '../../../infra/store/shared-state.ts';
 import { type HomeOption, type JsonOption, runningConfigOf, stackCommand } from '../stack/command.ts';
 import { hostNotes, hostRows, hostTable, livingHost } from '../stack/hosts.ts';
-import { print, printJson } from '../text/output.ts';
+import { note, print, printJson } from '../text/output.ts';
 import type { ForgetOptions } from './host/forget.ts';
 
 const nameHelp = 'name of the host (TEMPER_HOST)';
@@ -55,7 +55,7 @@ export function hostCommand(): Command {
 async function listHosts(options: JsonOption): Promise<void> {
   const rows = await hostRows(await stateOf(options));
   if (options.json) return printJson(rows);
-  if (rows.length === 0) return print('no hosts yet');
+  if (rows.length === 0) return note('no hosts yet');
   print(`${hostTable(rows)}\n${hostNotes(rows)}`.trimEnd());
 }
 
@@ -65,8 +65,9 @@ async function drainNamed(name: string, options: JsonOption & { readonly reason?
   const record = livingHost(name, await drainHost(hosts, name, options.reason ?? `by ${userInfo().username}`));
   if (options.json) return printJson({ name, ...record });
   print(
-    `${name} takes no new work from its next renewal on, at most ${Math.ceil(renewMsOf(record.leaseMs) / 1000)} s from now; \`temper host list\` shows the slots that are still taken`,
+    `${name} takes no new work from its next renewal on, at most ${Math.ceil(renewMsOf(record.leaseMs) / 1000)} s from now`,
   );
+  note('`temper host list` shows the slots that are still taken');
 }
 
 async function resumeNamed(name: string, options: JsonOption): Promise<void> {

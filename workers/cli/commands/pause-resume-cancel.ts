@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
-import { asCalled } from '../../../infra/process/called-as.ts';
 import { pauseSignal, resumeSignal, type SkippedStep, skipStepUpdate } from '../../../workflows/contracts/messages.ts';
 import type { FoundWorkflow, WorkflowKind } from '../follow/find-workflow.ts';
 import { onOpenWorkflow } from '../follow/open-workflow.ts';
@@ -27,7 +26,10 @@ export function pauseCommand(): Command {
       onOpenWorkflow(options, id, kinds, async ({ handle, kind }) => {
         await handle.signal(pauseSignal, options.reason);
         if (options.json) printJson({ id, kind, paused: true });
-        else print(asCalled(`paused ${id}; resume it with \`temper resume ${id}\``));
+        else {
+          print(`paused ${id}`);
+          note(`resume it with \`temper resume ${id}\``);
+        }
       }),
     );
 }

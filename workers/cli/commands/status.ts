@@ -9,6 +9,7 @@ import { type RepeatedWork, repeatedWork, shortRepeatedText } from '../follow/re
 import { type JsonOption, runningConfigOf, stackCommand, wholeNumber } from '../stack/command.ts';
 import { hostNotes, hostRows, hostTable } from '../stack/hosts.ts';
 import { laneRows, laneTable } from '../stack/lanes.ts';
+import { taskName } from '../stack/set-name.ts';
 import { readShares, type ShareFacts } from '../stack/shares.ts';
 import { ago, print, printJson, table } from '../text/output.ts';
 
@@ -197,7 +198,7 @@ function rolloutTable(rows: readonly RolloutRow[]): string {
     ['rollout', 'task', 'agent', 'outcome', 'reward', 'started'],
     rows.map((row) => [
       row.id,
-      row.task ?? '-',
+      taskName(row.task ?? '-'),
       row.agent ?? '-',
       row.outcome ?? [row.status, ...doingOf(row)].join(': '),
       row.reward === null ? '-' : row.reward.toFixed(2),

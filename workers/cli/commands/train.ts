@@ -97,6 +97,7 @@ async function train(options: TrainOptions): Promise<void> {
   const { openStackClient } = await import('../stack/stack-client.ts');
   const { requireRunTasks } = await import('../stack/require-tasks.ts');
   const { requireSandboxes } = await import('../stack/require-sandboxes.ts');
+  const { setName } = await import('../stack/set-name.ts');
   const { startRun, timestampedId } = await import('../follow/start-workflow.ts');
   const config = await runningConfigOf(options);
   await requireKnownPool(config, request.pool);
@@ -110,7 +111,7 @@ async function train(options: TrainOptions): Promise<void> {
     await requireSandboxes({ choice: named.settings?.sandbox ?? 'auto' }, stack, interrupt.signal);
     interrupt.signal.throwIfAborted();
     starts = true;
-    const handle = await startRun(stack.client, id, named);
+    const handle = await startRun(stack.client, id, named, await setName(stack, named.tasks));
     note(`started ${id}`);
     if (options.detach) {
       if (options.json) printJson({ run: id, runKey: handle.firstExecutionRunId });

@@ -1,6 +1,5 @@
 import type { Command } from 'commander';
 import { capacityWarning, rolloutsThatFit } from '../../../infra/machine/rollouts-that-fit.ts';
-import { asCalled } from '../../../infra/process/called-as.ts';
 import type { Config } from '../../../infra/settings/config.ts';
 import { kindOf, type PartKind, type PartName, type PartStatus, partKinds } from '../../up/part.ts';
 import type { StackAddresses } from '../../up/up-file.ts';
@@ -105,7 +104,10 @@ interface RunningStack {
 function printStack({ parts, addresses, config, last }: RunningStack, { json }: JsonOption): void {
   const rows = parts.map(({ name, pid, logFile }) => ({ name, pid, logFile }));
   if (json) printJson({ home: config.home, addresses, parts: rows });
-  else print(`${stackText(rows, addresses, config)}\n\n${asCalled(last)}`);
+  else {
+    print(stackText(rows, addresses, config));
+    note(`\n${last}`);
+  }
   const hasHost = parts.some(({ name }) => name === 'host');
   const warning = hasHost ? capacityWarning(config.capacity, rolloutsThatFit(config)) : null;
   if (warning !== null) note(`warning: ${warning}`);

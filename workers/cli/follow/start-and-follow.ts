@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Client, WorkflowHandle, WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client';
+import type { WorkflowHandle, WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client';
 import { type JsonOption, runningConfigOf } from '../stack/command.ts';
 import type { StackClient } from '../stack/stack-client.ts';
 import { Interrupted } from '../text/errors.ts';
@@ -35,7 +35,7 @@ export interface FollowedWorkflow<Request, Handle extends WorkflowHandleWithFirs
   readonly cleanedUp: string;
   /** Returns the input, checked and with its tasks packed. Nothing starts if the signal aborts meanwhile. */
   prepare(stack: StackClient, signal: AbortSignal): Promise<Request>;
-  start(client: Client, id: string, request: Request): Promise<Handle>;
+  start(stack: StackClient, id: string, request: Request): Promise<Handle>;
   progress(handle: Handle): Promise<FollowedProgress>;
   /** Prints the results, after a cancellation too. */
   report(stack: StackClient, id: string): Promise<void>;
@@ -57,7 +57,7 @@ export async function startAndFollow<Request, Handle extends WorkflowHandleWithF
     const request = await prepare(stack, interrupt.signal);
     interrupt.signal.throwIfAborted();
     starts = true;
-    const handle = await start(stack.client, id, request);
+    const handle = await start(stack, id, request);
     note(`started ${id}`);
     if (options.detach) {
       if (options.json) printJson({ [noun]: id, [`${noun}Key`]: handle.firstExecutionRunId });

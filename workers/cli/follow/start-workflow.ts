@@ -18,8 +18,13 @@ type Started<T extends Workflow> = WorkflowHandleWithFirstExecutionRunId<T>;
 export const timestampedId = (prefix: string): string =>
   `${prefix}-${new Date().toISOString().slice(0, 19).replaceAll(/[T:]/g, '-')}`;
 
-/** Starts a training run, without an execution timeout, which would end its clean-up too. */
-export async function startRun(client: Client, id: string, request: RunRequest): Promise<Started<typeof trainingRun>> {
+/** Starts a training run, without an execution timeout, which would end its clean-up too. `tasks` names its set for people. */
+export async function startRun(
+  client: Client,
+  id: string,
+  request: RunRequest,
+  tasks: string = request.tasks,
+): Promise<Started<typeof trainingRun>> {
   return await client.workflow
     .start<typeof trainingRun>('trainingRun', {
       workflowId: id,
@@ -29,17 +34,19 @@ export async function startRun(client: Client, id: string, request: RunRequest):
       typedSearchAttributes: [{ key: searchAttributes.run, value: id }],
       // The run writes it, too, but only in its first task, before which another run may look for those on its pool.
       memo: { pool: request.pool ?? defaultPool },
-      staticSummary: `${request.steps ?? ''} steps on ${request.tasks}`.trim(),
+      staticSummary: `${request.steps ?? ''} steps on ${tasks}`.trim(),
     })
     .catch((error: unknown) => {
       throw alreadyStarted(error, id);
     });
 }
 
+/** Starts a sweep. `tasks` names its set for people. */
 export async function startSweep(
   client: Client,
   id: string,
   request: SweepRequest,
+  tasks: string = request.tasks,
 ): Promise<Started<typeof evaluationSweep>> {
   return await client.workflow
     .start<typeof evaluationSweep>('evaluationSweep', {
@@ -49,7 +56,7 @@ export async function startSweep(
       args: [request],
       typedSearchAttributes: [{ key: searchAttributes.run, value: id }],
       priority: { priorityKey: sweepPriority },
-      staticSummary: `${request.count ?? ''} tasks of ${request.tasks}`.trim(),
+      staticSummary: `${request.count ?? ''} tasks of ${tasks}`.trim(),
     })
     .catch((error: unknown) => {
       throw alreadyStarted(error, id);

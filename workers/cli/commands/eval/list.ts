@@ -1,8 +1,7 @@
-import { z } from 'zod';
 import { type JsonOption, wholeNumber } from '../../stack/command.ts';
 import { onStack } from '../../stack/on-stack.ts';
-import { setName } from '../../stack/set-name.ts';
-import { ago, print, printJson, table } from '../../text/output.ts';
+import { startedSet } from '../../stack/set-name.ts';
+import { ago, note, print, printJson, table } from '../../text/output.ts';
 
 export const listLimit = wholeNumber(1, 1000);
 
@@ -12,24 +11,21 @@ interface ListOptions extends JsonOption {
 
 // The executions before the last one are the same sweep.
 const query = 'WorkflowType = "evaluationSweep" AND ExecutionStatus != "ContinuedAsNew"';
-const sweepStart = z.looseObject({ tasks: z.string() });
 
 /** Lists the newest sweeps with their tasks. */
 export const listSweeps = (options: ListOptions): Promise<void> =>
   onStack(options, async (stack) => {
-    const { client, shared } = stack;
     const rows: { id: string; status: string; tasks: string | null; startedAt: string }[] = [];
-    for await (const { workflowId: id, status, startTime } of client.workflow.list({
+    for await (const { workflowId: id, status, startTime } of stack.client.workflow.list({
       query,
       pageSize: options.limit,
     })) {
-      const start = sweepStart.safeParse((await shared.starts.find(id))?.input);
-      const tasks = start.success ? await setName(stack, start.data.tasks) : null;
+      const tasks = await startedSet(stack, id);
       rows.push({ id, status: status.name.toLowerCase(), tasks, startedAt: startTime.toISOString() });
       if (rows.length === options.limit) break;
     }
     if (options.json) for (const row of rows) printJson(row);
-    else if (rows.length === 0) print('no sweeps yet; `temper eval --tasks …` starts one');
+    else if (rows.length === 0) note('no sweeps yet; `temper eval --tasks …` starts one');
     else {
       const cells = rows.map(({ id, status, tasks, startedAt }) => [id, status, tasks ?? '-', ago(startedAt)]);
       print(table(['sweep', 'status', 'tasks', 'started'], cells));

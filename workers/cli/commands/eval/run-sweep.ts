@@ -6,6 +6,7 @@ import { type StartOptions, startAndFollow } from '../../follow/start-and-follow
 import { withTaskSet } from '../../follow/workflow-input.ts';
 import { findSweepReport } from '../../follow/workflow-report.ts';
 import { runningConfigOf } from '../../stack/command.ts';
+import { setName } from '../../stack/set-name.ts';
 import type { StackClient } from '../../stack/stack-client.ts';
 import { costText } from '../../text/cost.ts';
 import { asUsageError, Unsuccessful } from '../../text/errors.ts';
@@ -34,7 +35,7 @@ export async function runSweep(options: EvalOptions): Promise<void> {
       await requireSandboxes({ choice: named.settings?.sandbox ?? 'auto' }, stack, signal);
       return named;
     },
-    start: startSweep,
+    start: async (stack, id, request) => startSweep(stack.client, id, request, await setName(stack, request.tasks)),
     async progress(handle) {
       const status = await handle.query(sweepStatusQuery);
       return { line: sweepProgress(status), pausedBecause: status.pausedBecause };
@@ -44,7 +45,10 @@ export async function runSweep(options: EvalOptions): Promise<void> {
       if (report === null) return;
       const costs = costsOfLedger(report.result.cost.ledger, { ...report, ...report.result }, prices);
       if (options.json) printJson({ id, ...report.result, money: costs && moneyOf(costs) });
-      else print(`${sweepText(report)}\n\n${costText(costs)}`);
+      else {
+        const input = { ...report.input, tasks: await setName(stack, report.input.tasks) };
+        print(`${sweepText({ ...report, input })}\n\n${costText(costs)}`);
+      }
       const { counted, leftOut, endedEarly } = report.result;
       if (endedEarly === null && counted === 0 && leftOut.infra > 0)
         throw new Unsuccessful('no attempt counted: they ended as infra');

@@ -47,7 +47,7 @@ export async function runRegrade(rollouts: readonly string[], options: RegradeOp
       const packed = tasks === undefined ? {} : { tasks: await packTasks(tasks, stack, signal) };
       return { ...request, ...packed };
     },
-    start: startRegrade,
+    start: ({ client }, id, regrade) => startRegrade(client, id, regrade),
     async progress(handle) {
       const status = await handle.query(regradeStatusQuery);
       return { line: regradeProgress(status), pausedBecause: status.pausedBecause };

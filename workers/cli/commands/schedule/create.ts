@@ -6,6 +6,7 @@ import { type SweepRequest, sweepInput } from '../../../../workflows/contracts/s
 import type { evaluationSweep } from '../../../../workflows/index.ts';
 import { withTaskSet } from '../../follow/workflow-input.ts';
 import { type JsonOption, runningConfigOf } from '../../stack/command.ts';
+import { setName } from '../../stack/set-name.ts';
 import { UsageError } from '../../text/errors.ts';
 import { counted, print, printJson } from '../../text/output.ts';
 import { type SweepOptions, sweepRequestOf } from '../eval/sweep-options.ts';
@@ -29,7 +30,8 @@ export async function createSchedule(id: string, options: CreateOptions): Promis
   try {
     const named = await withTaskSet(request, stack);
     await requireSweepTasks(named, stack, new AbortController().signal);
-    await create(stack.client, { id, request: named, options, when });
+    const about = aboutOf(named, await setName(stack, named.tasks));
+    await create(stack.client, { id, request: named, about, options, when });
     const paused = options.paused === true;
     if (options.json) printJson({ id, when: when.text, paused });
     else print(`${id}: ${when.text}${paused ? ', paused' : ''}`);
@@ -43,18 +45,20 @@ async function create(
   {
     id,
     request,
+    about,
     options,
     when,
   }: {
     readonly id: string;
     readonly request: SweepRequest;
+    /** The work of its sweeps, for lists. */
+    readonly about: string;
     readonly options: CreateOptions;
     readonly when: ScheduleTimes;
   },
 ): Promise<void> {
   const { overlap, catchUp, paused } = options;
   const { spec, text, steps } = when;
-  const about = aboutOf(request);
   const memo: ScheduleMemo = {
     temper: 'evaluationSweep',
     about,
@@ -93,8 +97,8 @@ async function create(
   }
 }
 
-function aboutOf(request: SweepRequest): string {
-  const { tasks, count, attempts, settings, upstream } = sweepInput.parse(request);
+function aboutOf(request: SweepRequest, tasks: string): string {
+  const { count, attempts, settings, upstream } = sweepInput.parse(request);
   const by = upstream === undefined ? '' : ` by ${upstream}`;
   return `${settings.agent}${by}: ${attempts} × ${counted(count, 'task')} of ${tasks}`;
 }

@@ -2,7 +2,7 @@ import { type Client, type ScheduleHandle, ScheduleNotFoundError } from '@tempor
 import { type ScheduleMemo, scheduleMemo } from '../../../../workflows/contracts/schedule.ts';
 import type { HomeOption, JsonOption } from '../../stack/command.ts';
 import { onStack } from '../../stack/on-stack.ts';
-import { ago, print, printJson, table } from '../../text/output.ts';
+import { ago, note, print, printJson, table } from '../../text/output.ts';
 
 interface ScheduleRow extends Pick<ScheduleMemo, 'about' | 'when' | 'run'> {
   readonly id: string;
@@ -17,7 +17,7 @@ export async function listSchedules(options: JsonOption): Promise<void> {
   await onStack(options, async ({ client }) => {
     const rows = await rowsOf(client);
     if (options.json) return rows.forEach(printJson);
-    if (rows.length === 0) return print('no schedules of sweeps; create one with `temper schedule create`');
+    if (rows.length === 0) return note('no schedules of sweeps; create one with `temper schedule create`');
     print(
       table(
         ['schedule', 'when', 'starts', 'state', 'next', 'last sweep'],
@@ -59,14 +59,20 @@ export const triggerSchedule = (id: string, options: JsonOption): Promise<void> 
   withSchedule(id, options, async (handle) => {
     await handle.trigger();
     if (options.json) printJson({ id, triggered: true });
-    else print(`triggered ${id}; see \`temper status\` for its sweep`);
+    else {
+      print(`triggered ${id}`);
+      note('see `temper status` for its sweep');
+    }
   });
 
 export const pauseSchedule = (id: string, options: JsonOption & { readonly reason?: string }): Promise<void> =>
   withSchedule(id, options, async (handle) => {
     await handle.pause(options.reason ?? 'paused by hand');
     if (options.json) printJson({ id, paused: true });
-    else print(`paused ${id}; resume it with \`temper schedule resume ${id}\``);
+    else {
+      print(`paused ${id}`);
+      note(`resume it with \`temper schedule resume ${id}\``);
+    }
   });
 
 export const resumeSchedule = (id: string, options: JsonOption): Promise<void> =>

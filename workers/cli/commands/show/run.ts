@@ -1,5 +1,6 @@
 import { type Costs, moneyOf } from '../../../../infra/report/cost-table.ts';
 import { groupFates, type TaskFates } from '../../../../infra/report/group-fates.ts';
+import { showHidden } from '../../../../infra/report/hidden-characters.ts';
 import { readPrices } from '../../../../infra/report/prices.ts';
 import { readRunRecords, settledFates } from '../../../../infra/report/run-records.ts';
 import { flagsText } from '../../../../workflows/algorithms/flags.ts';
@@ -10,6 +11,7 @@ import { waitText } from '../../../../workflows/algorithms/staleness.ts';
 import { type RunInput, type RunStatus, runInput } from '../../../../workflows/contracts/run.ts';
 import { type KnownWorkflow, startOf } from '../../follow/find-known.ts';
 import { readRunState } from '../../follow/run-state.ts';
+import { setName } from '../../stack/set-name.ts';
 import type { ReadableStack } from '../../stack/stack-client.ts';
 import { budgetText } from '../../text/budget.ts';
 import { costText } from '../../text/cost.ts';
@@ -44,7 +46,8 @@ export async function showRun(stack: ReadableStack, known: KnownWorkflow, json: 
     status === null || costs === null
       ? 'it still runs or was terminated: the store holds its steps and groups, and no end'
       : `${statusText(status)}\n\n${tasksText(byTask.tasks)}${costText(costs)}`;
-  print(`${id} (${workflowStatus?.toLowerCase() ?? 'no end recorded'})${ended}\n${shown}\n`);
+  const tasks = showHidden(await setName(stack, input.tasks));
+  print(`${id} (${workflowStatus?.toLowerCase() ?? 'no end recorded'})${ended}\ntasks: ${tasks}\n${shown}\n`);
   let since = start.startedAt;
   for (const step of steps) {
     print(stepText(step, input.steps, (step.recordedAt - since) / 1000));

@@ -1,11 +1,12 @@
 import { costsOfLedger, moneyOf } from '../../../../infra/report/cost-table.ts';
 import { showHidden } from '../../../../infra/report/hidden-characters.ts';
 import { readPrices } from '../../../../infra/report/prices.ts';
+import { shortKey } from '../../../../workflows/contracts/ids.ts';
 import { sweepStatusQuery } from '../../../../workflows/contracts/messages.ts';
 import type { KnownWorkflow } from '../../follow/find-known.ts';
 import { isOpen } from '../../follow/find-workflow.ts';
 import { sweepReportOf } from '../../follow/workflow-report.ts';
-import { setName } from '../../stack/set-name.ts';
+import { setName, startedSet } from '../../stack/set-name.ts';
 import type { ReadableStack } from '../../stack/stack-client.ts';
 import { budgetText } from '../../text/budget.ts';
 import { costText } from '../../text/cost.ts';
@@ -24,7 +25,9 @@ export async function showSweep(stack: ReadableStack, known: KnownWorkflow, json
     if (json) return printJson({ ...status, money: costs && moneyOf(costs) });
     const pause = status.pausedBecause === null ? '' : `\npaused: ${status.pausedBecause}`;
     const limits = Object.keys(status.budget?.limits ?? {}).length === 0 ? '' : `\n\n${budgetText(status.budget)}`;
-    return print(`${id}\n${sweepProgress(status)}${pause}${limits}\n\n${costText(costs)}`);
+    const named = await startedSet(stack, id, shortKey(key));
+    const tasks = named === null ? '' : `\ntasks: ${showHidden(named)}`;
+    return print(`${id}${tasks}\n${sweepProgress(status)}${pause}${limits}\n\n${costText(costs)}`);
   }
   const report = await sweepReportOf(stack, key);
   if (report === null) return showSweepWithoutReport(stack, known, json);

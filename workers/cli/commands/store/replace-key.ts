@@ -1,7 +1,7 @@
 import type { Config } from '../../../../infra/settings/config.ts';
 import { type JsonOption, runningConfigOf } from '../../stack/command.ts';
 import { confirm } from '../../text/confirm.ts';
-import { print, printJson } from '../../text/output.ts';
+import { note, print, printJson } from '../../text/output.ts';
 
 export interface ReplaceKeyOptions extends JsonOption {
   readonly yes?: true;
@@ -20,7 +20,8 @@ export async function replaceKey(options: ReplaceKeyOptions): Promise<void> {
   }
   const stack = await replaceStackKeys(config, objects);
   if (options.json) return printJson({ stack, store: objects.location, key });
-  print(`${key} is the only one of stack ${stack} in ${objects.location} now; give it to every host`);
+  print(`${key} is the only one of stack ${stack} in ${objects.location} now`);
+  note('give it to every host');
 }
 
 /** Returns where the key of this machine comes from: a shell may lack the setting by which the stack was started. */
