@@ -32,7 +32,7 @@ export async function adoptWorkdir(
 
 /** Says why the agent can't be given a workdir, and what its author can do. */
 function reasonOf(exitCode: number, workdir: string): string {
-  const { link, mount, otherOwner, closed } = scripts.notAdopted;
+  const { link, mount, otherOwner, closed, closedAbove } = scripts.notAdopted;
   const orRoot = 'or let the agent be root ([agent] user = "root" in task.toml)';
   if (exitCode === link)
     return ', since it is a symbolic link; name the directory that it leads to: environment.workdir in task.toml';
@@ -42,5 +42,7 @@ function reasonOf(exitCode: number, workdir: string): string {
     return `, since it, a directory in it or the one above belongs to another account; add RUN chown -R root:root ${dirname(workdir) === '/' ? workdir : `${workdir} && chown root ${dirname(workdir)}`} as root to the image, ${orRoot}`;
   if (exitCode === closed)
     return `, since not every account may read it; add RUN chmod -R a+rX ${workdir} as root to the image, ${orRoot}`;
+  if (exitCode === closedAbove)
+    return `, since a directory above it is closed to other accounts, as /root is; move the work to a directory such as /app, ${orRoot}`;
   return `; check that its files can be copied and removed in the image, ${orRoot}`;
 }

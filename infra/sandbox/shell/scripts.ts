@@ -206,7 +206,7 @@ exit 0
 `;
 
 /** The exit codes of a workdir that the agent can't be given. */
-export const notAdopted = { owned: 3, link: 11, mount: 12, otherOwner: 13, closed: 14 } as const;
+export const notAdopted = { owned: 3, link: 11, mount: 12, otherOwner: 13, closed: 14, closedAbove: 15 } as const;
 
 /**
  * Copies a directory that this account doesn't own. Its directories become writable for the account, which are so for root. $1 working
@@ -215,6 +215,7 @@ export const notAdopted = { owned: 3, link: 11, mount: 12, otherOwner: 13, close
 export const adoptCopy = `
 [ -O "$1" ] && exit ${notAdopted.owned}
 [ ! -L "$1" ] || exit ${notAdopted.link}
+[ -e "$1" ] || exit ${notAdopted.closedAbove}
 [ -r "$1" ] && [ -x "$1" ] || exit ${notAdopted.closed}
 [ "$(stat -c %d "$1")" = "$(stat -c %d "$2")" ] || exit ${notAdopted.mount}
 cp -a --no-preserve=ownership "$1/." "$2/" 2>/dev/null || cp -R -P -p "$1/." "$2/" || exit ${notAdopted.closed}

@@ -134,7 +134,7 @@ describe('an image with a name', () => {
   };
 
   it('is refused with what to change where its workdir cannot be given to an agent', async () => {
-    const cases = [
+    const cases: readonly (readonly [name: string, lines: string, message: RegExp, workdir?: string])[] = [
       [
         'owner',
         'RUN useradd dev && mkdir /app && chown dev /app',
@@ -155,10 +155,16 @@ describe('an image with a name', () => {
         'RUN mkdir /srv/real && ln -s /srv/real /app',
         /it is a symbolic link; name the directory that it leads to/,
       ],
-    ] as const;
-    for (const [name, lines, message] of cases) {
+      [
+        'above',
+        'RUN mkdir /root/app && echo >/root/app/a',
+        /a directory above it is closed to other accounts, as \/root is; move the work to a directory such as \/app, or let/,
+        '/root/app',
+      ],
+    ];
+    for (const [name, lines, message, workdir = '/app'] of cases) {
       const image = await named(name, lines);
-      await assert.rejects(sandboxOf(image, '/app'), { type: 'UnsupportedTask', message }, name);
+      await assert.rejects(sandboxOf(image, workdir), { type: 'UnsupportedTask', message }, name);
     }
   });
 
