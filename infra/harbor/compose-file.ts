@@ -11,6 +11,7 @@ import { type Beside, fileAt, readableFile, type ServiceFiles, type TaskService 
 import { mountedFiles } from './added-files.ts';
 import { builtImageName, readBuildContext } from './build-context.ts';
 import { configureDockerfile } from './build-settings.ts';
+import { withOwnRules } from './docker-ignore.ts';
 import { composeFileName, folderAbove, shownComposeFile } from './environment-files.ts';
 import { buildNetwork } from './task-network.ts';
 import type { TaskToml } from './task-toml.ts';
@@ -135,7 +136,8 @@ function readTaskService({ mounts, texts, image, ...settings }: ComposedService,
 function imageOf(image: ComposedService['image'], { environment, toml, reject }: ServiceSource): TaskService['image'] {
   if (image === 'main') return image;
   if ('name' in image) return imageName(image.name);
-  const context = filesIn(environment, image.context);
+  const inFolder = filesIn(environment, image.context);
+  const context = image.inline === null ? withOwnRules(inFolder, image.dockerfile) : inFolder;
   const dockerfile = context.get(image.dockerfile);
   const text = image.inline ?? (dockerfile === undefined ? null : new TextDecoder().decode(dockerfile.bytes));
   if (text === null) {

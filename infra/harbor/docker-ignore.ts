@@ -27,6 +27,17 @@ export function withoutIgnored(files: FileTree, sent: readonly string[] = always
   return new Map([...files].filter(([path]) => sent.includes(path) || !isIgnored(path, rules)));
 }
 
+/**
+ * Returns a context whose rules are those of its Dockerfile if this has a file of its own for them, as BuildKit reads it. What the
+ * daemon's builder then reads in its place is in no image.
+ */
+export function withOwnRules(files: FileTree, dockerfile: string): FileTree {
+  const own = files.get(`${dockerfile}${ignoreFile}`);
+  if (own === undefined) return files;
+  const bytes = Buffer.from(`${new TextDecoder().decode(own.bytes)}\n${ignoreFile}\n`);
+  return new Map([...files, [ignoreFile, { ...own, bytes }]]);
+}
+
 function parseRules(text: string): readonly Rule[] {
   return text
     .replace(/^\uFEFF/, '')

@@ -9,6 +9,7 @@ import { directoryLayer, imageWith, layersOf } from './added-files.ts';
 import { agentIsRoot } from './agent-account.ts';
 import { builtImageName, readBuildContext } from './build-context.ts';
 import { configureDockerfile } from './build-settings.ts';
+import { withOwnRules } from './docker-ignore.ts';
 import type { Dockerfile } from './dockerfile.ts';
 import { buildNetwork } from './task-network.ts';
 import type { TaskToml } from './task-toml.ts';
@@ -75,7 +76,8 @@ export function readMainImage(
   toml: TaskToml,
   { source, dockerfile, workdir, workspace }: Pick<MainImage, 'workspace'> & Made & { readonly source: string | null },
 ): MainImage {
-  const context = filesIn(environment, main.context);
+  const inFolder = filesIn(environment, main.context);
+  const context = main.build.inline === null ? withOwnRules(inFolder, main.dockerfile) : inFolder;
   const directories = main.directories.filter((path) => path !== workdir);
   const layers = layersOf(environment, { ...main, directories });
   const named = toml.environment.docker_image ?? (dockerfile === null ? main.image : null);

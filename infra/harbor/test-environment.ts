@@ -4,6 +4,7 @@ import type { TestImage } from '../grading/task.ts';
 import { type FileTree, subtree } from '../sandbox/file-tree.ts';
 import { imageName } from '../sandbox/image.ts';
 import { builtImageName, readBuildContext } from './build-context.ts';
+import { withOwnRules } from './docker-ignore.ts';
 import { readDockerfile, workdirIn } from './dockerfile.ts';
 import { entrypointOf } from './entrypoint.ts';
 import { gradingFile } from './grading-file.ts';
@@ -113,7 +114,7 @@ function withOwnImage(tree: FileTree, toml: TaskToml, agent: AgentSandbox): Test
   requireOwnImageAlone(tree, toml);
   const { verifier, environment: ofTask } = toml;
   const own = verifier.environment;
-  const tests = subtree(tree, 'tests/');
+  const tests = withOwnRules(subtree(tree, 'tests/'), 'Dockerfile');
   const source = new TextDecoder().decode(tests.get('Dockerfile')?.bytes);
   const named = own?.docker_image;
   const dockerfile = named === undefined ? readDockerfile(plainDockerfile(source).source) : null;

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { readBuildContext } from '../../../infra/harbor/build-context.ts';
 import { withoutIgnored } from '../../../infra/harbor/docker-ignore.ts';
+import { readHarborTask } from '../../../infra/harbor/harbor-task.ts';
 import { treeOf } from '../../helpers/sandbox/workspaces.ts';
 
 const paths = [
@@ -55,6 +56,28 @@ it('excludes an ignored file from the build and from the image’s name', () => 
     readBuildContext(treeOf({ Dockerfile: 'FROM a\n', '.dockerignore': 'secret\n', secret: content }), 60).files;
   assert.deepEqual([...read('x').keys()].sort(), ['.dockerignore', 'Dockerfile']);
   assert.deepEqual(read('x'), read('y'));
+});
+
+it('applies the rules of the Dockerfile itself, if it has some, in place of those of the context', () => {
+  const sent = (environment: Record<string, string>): readonly string[] => {
+    const files = Object.entries(environment).map(([path, text]) => [`environment/${path}`, text]);
+    const { build } = readHarborTask(
+      treeOf({
+        ...Object.fromEntries(files),
+        'task.toml': 'version = "1.0"\n',
+        'instruction.md': 'Do it.\n',
+        'tests/test.sh': 'true\n',
+      }),
+    );
+    assert.match(String(build?.files.get('.dockerignore')?.bytes), /^a\n\n\.dockerignore\n/);
+    return [...(build?.files.keys() ?? [])].filter((path) => path === 'a' || path === 'b');
+  };
+  const files = { a: '', b: '', '.dockerignore': 'b\n' };
+  const Dockerfile = 'FROM a\nCOPY . /app\n';
+  assert.deepEqual(sent({ ...files, Dockerfile, 'Dockerfile.dockerignore': 'a\n' }), ['b']);
+  const compose = 'services:\n  main:\n    build: {dockerfile: docker/main}\n    volumes: ["./b:/b"]\n';
+  const named = { 'docker/main': Dockerfile, 'docker/main.dockerignore': 'a\n', 'docker-compose.yaml': compose };
+  assert.deepEqual(sent({ ...files, ...named }), ['b']);
 });
 
 it('matches a pattern that is designed to be slow in a short time', () => {
