@@ -41,6 +41,7 @@ describe('a sweep of an upstream model, with mini in local sandboxes', () => {
         contextLength: 100_000,
         maxTokensField: 'max_tokens',
         returnsReasoning: false,
+        readsImages: false,
         namesSession: false,
       }),
     };

@@ -9,9 +9,15 @@ export const sized = (text: string): string => `${text.length}:${text}`;
  */
 export function canonicalMessage(message: Message): string {
   const head = sized(message.role) + sized(message.text.trim());
-  if (message.role !== 'assistant') return head;
+  if (message.role !== 'assistant') return head + imagesOf(message).map(sized).join('');
   const calls = message.toolCalls.map((call) => sized(call.name) + sized(canonicalArguments(call.arguments)));
   return `${head}${calls.length}:${calls.join('')}`;
+}
+
+/** The addresses of a message's images. */
+export function imagesOf(message: Message): readonly string[] {
+  const parts = message.role === 'user' || message.role === 'tool' ? (message.parts ?? []) : [];
+  return parts.flatMap((part) => (typeof part === 'string' ? [] : [part.url]));
 }
 
 /** Returns text that is equal for two texts of the same JSON value. */

@@ -1,6 +1,6 @@
 import { createHash, type Hash } from 'node:crypto';
 import type { AssistantMessage, Conversation, Message } from '../../kits/chat-tokens/index.ts';
-import { canonicalMessage, sized } from './canonical.ts';
+import { canonicalMessage, imagesOf, sized } from './canonical.ts';
 
 /** Identifies a conversation; equal for two with equivalent messages, as `canonicalMessage` defines it. */
 export interface Fingerprint {
@@ -90,7 +90,10 @@ function beginsWith(messages: readonly Message[], tail: number, earlier: readonl
 function isSame(one: Message, other: Message | undefined): boolean {
   if (one === other) return true;
   if (one.role !== other?.role || one.text !== other.text) return false;
-  if (one.role !== 'assistant' || other.role !== 'assistant') return true;
+  if (one.role !== 'assistant' || other.role !== 'assistant') {
+    const [images, others] = [imagesOf(one), imagesOf(other)];
+    return images.length === others.length && images.every((image, at) => image === others[at]);
+  }
   const { toolCalls } = other;
   if (one.toolCalls.length !== toolCalls.length) return false;
   return one.toolCalls.every(

@@ -31,6 +31,14 @@ export interface TurnRecord extends Turn {
 export const turnKeyOf = (conversation: string, sample: number): string =>
   sample === 1 ? conversation : createHash('sha256').update(`${conversation} ${sample}`).digest('hex').slice(0, 32);
 
+/** Returns messages as the journal keeps them. Images are left out: only the model needs them, and they are large. */
+export const withoutImages = (messages: readonly Message[]): readonly Message[] =>
+  messages.map((message) => {
+    if (!('parts' in message)) return message;
+    const { parts: _, ...rest } = message;
+    return rest;
+  });
+
 /** Returns the `cutShort` field of a record. */
 export const cutShort = (finishReason: FinishReason, sampled: number, asked: number): Pick<TurnRecord, 'cutShort'> =>
   finishReason === 'length' && sampled < asked ? { cutShort: true } : {};

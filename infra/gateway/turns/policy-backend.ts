@@ -3,7 +3,7 @@ import type { TokenSampling } from '../../../workflows/contracts/trace.ts';
 import type { Prompt } from '../../engine/prompt.ts';
 import type { AssistantMessage, Model } from '../../kits/chat-tokens/index.ts';
 import { createTokenLedger, type Plan } from '../branches/token-ledger.ts';
-import { cutShort, type TurnRecord, turnKeyOf } from '../branches/turn-record.ts';
+import { cutShort, type TurnRecord, turnKeyOf, withoutImages } from '../branches/turn-record.ts';
 import type { OpenSession } from '../control.ts';
 import { ContextOverflow } from '../gateway-error.ts';
 import { askedTokens, type ModelRequest, overrideOf } from '../model-call.ts';
@@ -200,7 +200,7 @@ export function recordOf(
     endedAt: endedAt(),
     context: plan.fingerprint.context,
     conversation: plan.fingerprint.withReply(reply),
-    messages: plan.newMessages,
+    messages: withoutImages(plan.newMessages),
     reply,
     faultyCalls,
     offersTools: plan.offersTools,

@@ -2,7 +2,7 @@ import type { Upstream } from '../../../workflows/contracts/upstream.ts';
 import type { AssistantMessage, Conversation, Message } from '../../kits/chat-tokens/index.ts';
 import { type EchoDifference, echoDifferences } from '../branches/echo.ts';
 import type { Fingerprint } from '../branches/fingerprint.ts';
-import { cutShort, type TurnRecord, turnKeyOf } from '../branches/turn-record.ts';
+import { cutShort, type TurnRecord, turnKeyOf, withoutImages } from '../branches/turn-record.ts';
 import { createTurnTree, type TurnTree } from '../branches/turn-tree.ts';
 import type { OpenSession } from '../control.ts';
 import { ContextOverflow, GatewayError } from '../gateway-error.ts';
@@ -177,7 +177,7 @@ function recordOf(
     endedAt: timing.endedAt(),
     context: fingerprint.context,
     conversation: fingerprint.withReply(reply),
-    messages: newMessages,
+    messages: withoutImages(newMessages),
     reply,
     faultyCalls: [],
     offersTools,

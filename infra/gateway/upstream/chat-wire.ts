@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
 import type { FinishReason, TokenSampling } from '../../../workflows/contracts/trace.ts';
-import type { AssistantMessage, Conversation, Message } from '../../kits/chat-tokens/index.ts';
+import type { AssistantMessage, Conversation, Image, Message } from '../../kits/chat-tokens/index.ts';
 import type { UpstreamModel } from './upstreams.ts';
 
 /** One model call, independent of the agent's dialect. */
@@ -26,7 +26,7 @@ export function requestBody(upstream: UpstreamModel, { conversation, sampling, m
   const { temperature, topP, topK } = sampling;
   return {
     model: upstream.model,
-    messages: messages.map((message) => wireMessage(message, upstream.returnsReasoning)),
+    messages: wireMessages(messages, upstream),
     ...(tools.length > 0 && { tools: tools.map(wireTool) }),
     [upstream.maxTokensField]: maxTokens,
     ...(temperature !== 1 && { temperature }),
@@ -34,6 +34,35 @@ export function requestBody(upstream: UpstreamModel, { conversation, sampling, m
     ...(topK !== -1 && { top_k: topK }),
   };
 }
+
+/**
+ * Writes the messages. The API has images in messages of the user only: those of tool results follow in one, after the last of
+ * adjacent results.
+ */
+function wireMessages(messages: readonly Message[], { returnsReasoning, readsImages }: UpstreamModel): object[] {
+  return messages.flatMap((message, index) => {
+    const wire = wireMessage(message, returnsReasoning);
+    if (!readsImages) return [wire];
+    if (message.role === 'user' && message.parts !== undefined) {
+      return [{ role: 'user', content: message.parts.map(wirePart) }];
+    }
+    if (message.role !== 'tool' || messages[index + 1]?.role === 'tool') return [wire];
+    const first = messages.findLastIndex(({ role }, at) => at < index && role !== 'tool') + 1;
+    const shown = messages.slice(first, index + 1).flatMap((result) => imagesOf(result));
+    return shown.length === 0 ? [wire] : [wire, { role: 'user', content: shown.map(wirePart) }];
+  });
+}
+
+function imagesOf(message: Message): (string | Image)[] {
+  if (message.role !== 'tool' || message.parts === undefined) return [];
+  return [
+    `The images of the result of call ${message.callId}:`,
+    ...message.parts.filter((part) => typeof part !== 'string'),
+  ];
+}
+
+const wirePart = (part: string | Image): object =>
+  typeof part === 'string' ? { type: 'text', text: part } : { type: 'image_url', image_url: { url: part.url } };
 
 function wireMessage(message: Message, withReasoning: boolean): object {
   const { role, text } = message;

@@ -16,6 +16,8 @@ const about = z.strictObject({
   maxTokensField: z.enum(['max_tokens', 'max_completion_tokens']).default('max_tokens'),
   /** Whether later requests send the model's reasoning back: some models need it, some reject it. */
   returnsReasoning: z.boolean().default(false),
+  /** Whether the model reads images. Others get a note in the place of each. */
+  readsImages: z.boolean().default(false),
   /** Whether each request names its session and its turn in headers, for a server that answers each session by itself. */
   namesSession: z.boolean().default(false),
 });

@@ -14,9 +14,21 @@ export interface SystemMessage {
   readonly text: string;
 }
 
-export interface UserMessage {
+export interface UserMessage extends Pictured {
   readonly role: 'user';
+  /** The text, in which a note stands for each image. */
   readonly text: string;
+}
+
+/** A message that may have images. A model that reads text only gets its text. */
+export interface Pictured {
+  /** Text and images in order; absent if there are no images. */
+  readonly parts?: readonly (string | Image)[];
+}
+
+export interface Image {
+  /** A web address, or a `data:` URL with the image itself. */
+  readonly url: string;
 }
 
 export interface AssistantMessage {
@@ -27,7 +39,7 @@ export interface AssistantMessage {
 }
 
 /** The result of a tool call. */
-export interface ToolMessage {
+export interface ToolMessage extends Pictured {
   readonly role: 'tool';
   readonly callId: string;
   /** The tool's name, which some templates print; null when the client did not send it. */

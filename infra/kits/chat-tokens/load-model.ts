@@ -2,10 +2,12 @@ import { readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { Template } from '@huggingface/jinja';
 import { z } from 'zod';
+import type { Message } from './conversation.ts';
 import { InvalidModelDirectory, TemplateRejection } from './errors.ts';
 import { familyNames, familyOf } from './families.ts';
 import type { ArgumentsForm, Model } from './model.ts';
 import { type Renderer, renderText } from './render.ts';
+import { anySystem, systemFormOf } from './system-messages.ts';
 import { createTokenTable, type TokenTable } from './token-table.ts';
 
 const tokenText = z.union([z.string(), z.object({ content: z.string() }).transform(({ content }) => content)]);
@@ -45,9 +47,8 @@ export async function loadModel(dir: string): Promise<Model> {
     if (value) constants[name] = value;
   }
   const stopTokenIds = await readStops(dir, tokens, [config.eos_token ?? '', ...family.turnClose]);
-  const argumentsForm = argumentsFormOf({ template, constants, family, severalCalls: true });
-  const severalCalls = printsCalls({ template, constants, family, argumentsForm, severalCalls: true }, 2);
-  return { name: basename(dir), tokens, family, template, constants, stopTokenIds, argumentsForm, severalCalls };
+  const found = findForms({ template, constants, family });
+  return { name: basename(dir), tokens, family, template, constants, stopTokenIds, ...found };
 }
 
 async function readTemplate(dir: string, config: TokenizerConfig): Promise<string> {
@@ -117,30 +118,36 @@ function wrapErrors<Value>(what: string, read: () => Value): Value {
   }
 }
 
-/** Finds out by rendering a call in each form, since templates do not declare theirs. */
-function argumentsFormOf(renderer: Omit<Renderer, 'argumentsForm'>): ArgumentsForm {
+type Forms = Pick<Renderer, 'argumentsForm' | 'takesAnyArguments' | 'severalCalls' | 'systemForm'>;
+
+/** Finds out by rendering what a template does with calls and system messages, since templates do not declare it. */
+function findForms(renderer: Omit<Renderer, keyof Forms>): Forms {
+  const any = { ...renderer, argumentsForm: 'none', takesAnyArguments: true, severalCalls: true } as const;
+  const systemForm = systemFormOf((messages) => renderOrNull({ ...any, systemForm: anySystem }, messages));
+  const prints = (argumentsForm: ArgumentsForm, ...args: readonly string[]): boolean => {
+    const toolCalls = args.map((text, at) => ({ id: `call_${at}`, name: 'tool', arguments: text }));
+    const text = renderOrNull({ ...any, argumentsForm, systemForm }, [
+      { role: 'user', text: 'x' },
+      { role: 'assistant', text: '', reasoning: '', toolCalls },
+    ]);
+    return text !== null && args.every((_, at) => text.includes(`${argumentProbe}-${at}`));
+  };
+  const [first, second] = [0, 1].map((at) => JSON.stringify({ x: `${argumentProbe}-${at}` }));
   const forms = ['object', 'text'] as const;
-  return forms.find((argumentsForm) => printsCalls({ ...renderer, argumentsForm }, 1)) ?? 'none';
+  const argumentsForm = forms.find((form) => prints(form, first ?? '')) ?? 'none';
+  return {
+    argumentsForm,
+    takesAnyArguments: prints('object', `${argumentProbe}-0`),
+    severalCalls: prints(argumentsForm, first ?? '', second ?? ''),
+    systemForm,
+  };
 }
 
-/** Whether a template prints the arguments of each call of a reply with so many calls. */
-function printsCalls(renderer: Renderer, count: number): boolean {
-  const toolCalls = Array.from({ length: count }, (_, at) => {
-    return { id: `call_${at}`, name: 'tool', arguments: JSON.stringify({ x: `${argumentProbe}-${at}` }) };
-  });
+function renderOrNull(renderer: Renderer, messages: readonly Message[]): string | null {
   try {
-    const text = renderText(
-      renderer,
-      [
-        { role: 'user', text: 'x' },
-        { role: 'assistant', text: '', reasoning: '', toolCalls },
-      ],
-      [],
-      'last-message',
-    );
-    return toolCalls.every((_, at) => text.includes(`${argumentProbe}-${at}`));
+    return renderText(renderer, messages, [], 'last-message');
   } catch (error) {
-    if (error instanceof TemplateRejection) return false;
+    if (error instanceof TemplateRejection) return null;
     throw error;
   }
 }

@@ -1,5 +1,6 @@
 import type { Template } from '@huggingface/jinja';
 import type { Family } from './families.ts';
+import type { SystemForm } from './system-messages.ts';
 import type { TokenTable } from './token-table.ts';
 
 /** A loaded model directory, ready to turn conversations into token ids and sampled ids into replies. */
@@ -16,6 +17,9 @@ export interface Model {
   readonly argumentsForm: ArgumentsForm;
   /** Whether the template prints several calls of one reply. Some print the first one alone, or refuse such a reply. */
   readonly severalCalls: boolean;
+  /** Whether the template prints arguments that are no JSON object, as text. */
+  readonly takesAnyArguments: boolean;
+  readonly systemForm: SystemForm;
 }
 
 /** The form in which a template expects a call's arguments: an object, JSON text, or none since it prints no calls. */

@@ -4,9 +4,13 @@ import type { Family } from './families.ts';
 import type { Model } from './model.ts';
 import { nestsWithin } from './nesting.ts';
 import { oneCallEach } from './one-call-each.ts';
+import { placeSystem } from './system-messages.ts';
 
 /** The parts of a model that rendering its template needs. */
-export type Renderer = Pick<Model, 'template' | 'constants' | 'family' | 'argumentsForm' | 'severalCalls'>;
+export type Renderer = Pick<
+  Model,
+  'template' | 'constants' | 'family' | 'argumentsForm' | 'takesAnyArguments' | 'severalCalls' | 'systemForm'
+>;
 
 /** The prompt of a conversation, from its first token to where the model's reply begins. Throws TemplateRejection. */
 export function renderFull(model: Model, conversation: Conversation): number[] {
@@ -27,7 +31,9 @@ export function renderText(
   try {
     return renderer.template.render({
       ...renderer.constants,
-      messages: withCallIds(printed, renderer.family).map((message) => templateMessage(message, renderer)),
+      messages: withCallIds(placeSystem(printed, renderer.systemForm), renderer.family).map((message) =>
+        templateMessage(message, renderer),
+      ),
       ...(tools.length === 0 ? {} : { tools: tools.map(templateTool) }),
       add_generation_prompt: until === 'reply',
     });
@@ -77,27 +83,37 @@ function templateMessage(message: Message, renderer: Renderer): Record<string, u
   }
 }
 
-function templateCalls({ toolCalls }: AssistantMessage, { argumentsForm }: Renderer): Record<string, unknown> {
+function templateCalls({ toolCalls }: AssistantMessage, renderer: Renderer): Record<string, unknown> {
   if (toolCalls.length === 0) return {};
   return {
     tool_calls: toolCalls.map(({ id, name, arguments: given }) => ({
       id,
       type: 'function',
-      function: { name, arguments: argumentsForm === 'text' ? given : argumentsValue(given) },
+      function: { name, arguments: templateArguments(given, renderer) },
     })),
   };
 }
 
+/** The member under which arguments stand that are no JSON object, where a template or an API takes an object only. */
+export const invalidArguments = 'INVALID_JSON';
+
 /**
- * Returns a call's arguments for the template. Most templates expect an object. Anything else, or a value too deep for them
- * to walk, is printed unchanged.
+ * Returns a call's arguments for the template. No text and `null` mean no arguments. Most templates expect an object; other
+ * values, and those too deep to walk, are printed as they are, or as the only member of an object.
  */
-function argumentsValue(text: string): unknown {
+function templateArguments(text: string, { argumentsForm, takesAnyArguments }: Renderer): unknown {
+  const given = ['', 'null'].includes(text.trim()) ? '{}' : text;
+  if (argumentsForm === 'text') return given;
+  return objectOf(given) ?? (takesAnyArguments ? given : { [invalidArguments]: given });
+}
+
+function objectOf(text: string): object | null {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && nestsWithin(value) ? value : text;
+    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+    return isObject && nestsWithin(value) ? value : null;
   } catch {
-    return text;
+    return null;
   }
 }
 

@@ -33,6 +33,7 @@ describe('an unmodified agent with an upstream model', () => {
       contextLength: 100_000,
       maxTokensField: 'max_tokens' as const,
       returnsReasoning: false,
+      readsImages: false,
       namesSession: false,
     });
     rollouts = await startAgentRollouts(() => assert.fail('expected no request to the policy'), {

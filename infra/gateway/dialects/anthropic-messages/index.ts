@@ -1,4 +1,4 @@
-import type { ToolCall } from '../../../kits/chat-tokens/index.ts';
+import { invalidArguments, type ToolCall } from '../../../kits/chat-tokens/index.ts';
 import { ContextOverflow, type GatewayError, type GatewayErrorKind } from '../../gateway-error.ts';
 import type { Dialect, FinishedReply, ReplyHead, StreamWriter } from '../dialect.ts';
 import { jsonObject } from '../shared/json-object.ts';
@@ -108,7 +108,7 @@ function growth(part: ReplyPart, text: string) {
 }
 
 /** Returns the arguments of a call as an object, as the API does: its documentation defines a key for arguments that are not one. */
-const inputOf = ({ arguments: text }: ToolCall) => jsonObject(text) ?? { INVALID_JSON: text };
+const inputOf = ({ arguments: text }: ToolCall) => jsonObject(text) ?? { [invalidArguments]: text };
 
 /** The input's text as it was sampled, so that its numbers keep their digits. */
 const inputText = (call: ToolCall): string =>

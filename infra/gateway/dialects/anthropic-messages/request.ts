@@ -1,21 +1,26 @@
 import { z } from 'zod';
-import type { Conversation, Tool } from '../../../kits/chat-tokens/index.ts';
+import type { Conversation, Image, Tool } from '../../../kits/chat-tokens/index.ts';
 import { GatewayError } from '../../gateway-error.ts';
 import {
   type Content,
   type ContentPart,
-  checkNesting,
   content,
+  contentOf,
+  joined,
+  partOf,
+  type TextParts,
+  textOf,
+} from '../shared/content.ts';
+import {
+  checkNesting,
   createItemReader,
   createTranscript,
   items,
   jsonSchema,
+  orElse,
   parse,
-  partText,
   quoted,
-  type TextParts,
   type Transcript,
-  textOf,
   toolOf,
 } from '../shared/reading.ts';
 import { samplingFields } from '../shared/sampling-fields.ts';
@@ -23,14 +28,14 @@ import { samplingFields } from '../shared/sampling-fields.ts';
 const message = z.object({ role: z.string(), content });
 const tool = z.looseObject({
   type: z.string().nullish(),
-  name: z.string().min(1),
+  name: orElse(z.string(), ''),
   description: z.string().nullish(),
   input_schema: jsonSchema,
 });
 
 /** The fields that temper reads; all others are tolerated. */
 const messagesRequest = z.looseObject({
-  model: z.string().default('policy'),
+  model: orElse(z.string(), 'policy'),
   system: content,
   messages: items,
   tools: z.array(tool).nullish(),
@@ -66,7 +71,7 @@ export function conversationOf({ system, messages, tools }: MessagesRequest): Co
     else if (role === 'system') transcript.add({ role, text: textOf(value, `${at}.content`, textBlocks) });
     else throw new GatewayError('unsupported', `${at}.role: expected user, assistant or system, got ${quoted(role)}`);
   }
-  return { messages: transcript.end(), tools: (tools ?? []).map(readTool) };
+  return { messages: transcript.end(), tools: (tools ?? []).flatMap(readTool) };
 }
 
 /** Reads a plain string as one block of text. */
@@ -83,27 +88,33 @@ const toolResult = z.looseObject({ tool_use_id: z.string(), content });
  */
 function readUser(transcript: Transcript, value: Content, at: string): void {
   const blocks = blocksOf(value);
-  let texts: string[] = [];
+  let parts: (string | Image)[] = [];
   const endText = (): void => {
-    transcript.add({ role: 'user', text: texts.join(textBlocks.separator) });
-    texts = [];
+    transcript.add({ role: 'user', ...joined(parts, textBlocks) });
+    parts = [];
   };
   for (const [index, block] of blocks.entries()) {
     if (block.type !== 'tool_result') {
-      texts.push(partText(block, `${at}.${index}`, textBlocks));
+      parts.push(partOf(block, `${at}.${index}`, textBlocks));
       continue;
     }
-    if (texts.length > 0) endText();
+    if (parts.length > 0) endText();
     const result = parse(toolResult, block, `${at}.${index}`);
-    const text = textOf(result.content, `${at}.${index}.content`, textBlocks);
-    transcript.add({ role: 'tool', callId: result.tool_use_id, name: null, text });
+    const read = contentOf(result.content, `${at}.${index}.content`, textBlocks);
+    transcript.add({ role: 'tool', callId: result.tool_use_id, name: null, ...read });
   }
-  if (texts.length > 0 || blocks.length === 0) endText();
+  if (parts.length > 0 || blocks.length === 0) endText();
 }
 
-const text = z.looseObject({ text: z.string() });
-const thinking = z.looseObject({ thinking: z.string() });
-const toolUse = z.looseObject({ id: z.string(), name: z.string(), input: z.record(z.string(), z.unknown()) });
+const text = z.looseObject({ text: orElse(z.string(), '') });
+const thinking = z.looseObject({ thinking: orElse(z.string(), '') });
+const toolUse = z.looseObject({
+  id: z.string(),
+  name: z.string(),
+  input: orElse(z.record(z.string(), z.unknown()), {}),
+});
+/** The summary by which a server has replaced what came before. */
+const compaction = z.looseObject({ content: orElse(z.string(), '') });
 
 type BlockReader = (transcript: Transcript, block: ContentPart, at: string) => void;
 
@@ -120,11 +131,19 @@ const assistantBlocks: ReadonlyMap<string, BlockReader> = new Map<string, BlockR
       transcript.call({ id, name, arguments: JSON.stringify(input) });
     },
   ],
+  ['compaction', (transcript, block, at) => transcript.append('text', parse(compaction, block, at).content)],
 ]);
+
+/**
+ * The blocks that are left out: the calls and results of tools that run on Anthropic's servers, and the mark of a model that
+ * stood in for another one. This model has made none of them, so they come from an earlier one.
+ */
+const droppedBlock = /^(?:server_tool_use|mcp_tool_use|fallback|.+_tool_result)$/;
 
 function readAssistant(transcript: Transcript, value: Content, at: string): void {
   transcript.append('text', '');
   for (const [index, block] of blocksOf(value).entries()) {
+    if (droppedBlock.test(block.type)) continue;
     const read = assistantBlocks.get(block.type);
     if (read === undefined) {
       const types = [...assistantBlocks.keys()].join(', ');
@@ -139,14 +158,18 @@ function readAssistant(transcript: Transcript, value: Content, at: string): void
 
 /**
  * Reads a tool with a schema. Anthropic's own tools have no schema, and some run on its servers. A client that offers one
- * means to use it, so an error tells it more than a model that never calls the tool.
+ * means to use it, so an error tells it more than a model that never calls the tool. The tools that search for others are left
+ * out: here the model sees each tool from the start, deferred ones too.
  */
-function readTool({ type, name, description, input_schema: parameters }: z.output<typeof tool>, index: number): Tool {
+function readTool({ type, name, description, input_schema: parameters }: z.output<typeof tool>, index: number): Tool[] {
+  const at = `tools.${index}`;
   if (type === undefined || type === null || type === 'custom') {
-    return toolOf({ name, description, parameters }, `tools.${index}.input_schema`);
+    if (name === '') throw new GatewayError('malformed', `${at}.name: expected the name of the tool`);
+    return [toolOf({ name, description, parameters }, `${at}.input_schema`)];
   }
+  if (type.startsWith('tool_search_tool_')) return [];
   throw new GatewayError(
     'unsupported',
-    `tools.${index}.type: expected custom (a tool with an input_schema), got ${quoted(type)}; only Anthropic has this tool`,
+    `${at}.type: expected custom (a tool with an input_schema), got ${quoted(type)}; only Anthropic has this tool`,
   );
 }

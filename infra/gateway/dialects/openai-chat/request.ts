@@ -1,23 +1,23 @@
 import { z } from 'zod';
 import type { Conversation, Message, Tool, ToolCall } from '../../../kits/chat-tokens/index.ts';
 import { GatewayError } from '../../gateway-error.ts';
+import { content, contentOf, type TextParts } from '../shared/content.ts';
 import {
-  content,
+  callArguments,
   createItemReader,
   items,
   jsonSchema,
+  optional,
+  orElse,
   parse,
   quoted,
-  type TextParts,
-  textOf,
   toolOf,
 } from '../shared/reading.ts';
 import { samplingFields } from '../shared/sampling-fields.ts';
 
 const toolCall = z.object({
-  id: z.string().default(''),
-  type: z.string().default('function'),
-  function: z.object({ name: z.string(), arguments: z.string().default('{}') }).optional(),
+  id: orElse(z.string(), ''),
+  function: optional(z.object({ name: z.string(), arguments: callArguments })),
 });
 const message = z.object({
   role: z.string(),
@@ -25,27 +25,23 @@ const message = z.object({
   reasoning_content: z.string().nullish(),
   reasoning: z.unknown().optional(),
   tool_calls: z.array(toolCall).nullish(),
-  tool_call_id: z.string().optional(),
-  name: z.string().optional(),
+  tool_call_id: z.string().nullish(),
+  name: z.string().nullish(),
 });
 type WireMessage = z.output<typeof message>;
 
 const tool = z.looseObject({
   type: z.string(),
-  function: z
-    .looseObject({
-      name: z.string().min(1),
-      description: z.string().nullish(),
-      parameters: jsonSchema,
-    })
-    .optional(),
+  function: optional(
+    z.looseObject({ name: z.string().min(1), description: z.string().nullish(), parameters: jsonSchema }),
+  ),
 });
 
 const tokens = z.int().positive().nullish();
 
 /** The fields that temper reads; all others are tolerated. */
 const chatRequest = z.looseObject({
-  model: z.string().default('policy'),
+  model: orElse(z.string(), 'policy'),
   messages: items,
   tools: z.array(tool).nullish(),
   stream: z.boolean().nullish(),
@@ -70,15 +66,16 @@ export function conversationOf({ messages, tools }: ChatRequest): Conversation {
 const readMessages = createItemReader((item, at) => readMessage(parse(message, item, at), at));
 
 function readMessage(wire: WireMessage, at: string): Message {
-  const text = textOf(wire.content, `${at}.content`, textParts);
+  const read = contentOf(wire.content, `${at}.content`, textParts);
+  const { text } = read;
   switch (wire.role) {
     case 'system':
     case 'developer':
       return { role: 'system', text };
     case 'user':
-      return { role: 'user', text };
+      return { role: 'user', ...read };
     case 'tool':
-      return { role: 'tool', callId: wire.tool_call_id ?? '', name: wire.name ?? null, text };
+      return { role: 'tool', callId: wire.tool_call_id ?? '', name: wire.name ?? null, ...read };
     case 'assistant': {
       const reasoning = wire.reasoning_content ?? (typeof wire.reasoning === 'string' ? wire.reasoning : '');
       return { role: 'assistant', text, reasoning, toolCalls: (wire.tool_calls ?? []).map(readCall(at)) };

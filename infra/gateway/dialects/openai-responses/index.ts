@@ -4,7 +4,7 @@ import { partsOf } from '../shared/parts.ts';
 import { samplingOf } from '../shared/sampling-fields.ts';
 import { itemOf } from './items.ts';
 import { finished } from './object.ts';
-import { messagesOf, parseResponsesRequest } from './request.ts';
+import { messagesOf, offeredTools, parseResponsesRequest } from './request.ts';
 import { createResponsesWriter } from './stream.ts';
 import { type ClientTools, readTools } from './tools.ts';
 
@@ -36,7 +36,7 @@ export const openaiResponses: Dialect = {
 
 function readRequest(body: unknown) {
   const request = parseResponsesRequest(body);
-  const tools = readTools(request.tools);
+  const tools = readTools(offeredTools(request));
   return { request, tools, conversation: { messages: messagesOf(request), tools: tools.tools } };
 }
 

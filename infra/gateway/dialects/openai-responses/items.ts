@@ -1,5 +1,6 @@
-import type { ToolCall } from '../../../kits/chat-tokens/index.ts';
+import { invalidArguments, type ToolCall } from '../../../kits/chat-tokens/index.ts';
 import type { ReplyHead } from '../dialect.ts';
+import { jsonObject } from '../shared/json-object.ts';
 import type { ReplyPart, TextPart } from '../shared/parts.ts';
 import { type ClientTools, freeTextOf, type ToolAddress } from './tools.ts';
 
@@ -76,10 +77,13 @@ function textItem({ kind, text }: TextPart, index: number, { key }: ReplyHead): 
 interface CallKind {
   readonly idPrefix: string;
   readonly type: string;
-  readonly event: string;
+  /** The prefix of the types of the events that carry the input; null when the whole item does. */
+  readonly event: string | null;
   /** The field that holds the tool's input. */
   readonly field: string;
-  textOf(call: ToolCall): string;
+  inputOf(call: ToolCall): unknown;
+  /** Further fields of the item. */
+  readonly more?: object;
 }
 
 const callKinds: Record<ToolAddress['type'], CallKind> = {
@@ -88,40 +92,50 @@ const callKinds: Record<ToolAddress['type'], CallKind> = {
     type: 'function_call',
     event: 'response.function_call_arguments',
     field: 'arguments',
-    textOf: (call) => call.arguments,
+    inputOf: (call) => call.arguments,
   },
   custom: {
     idPrefix: 'ctc',
     type: 'custom_tool_call',
     event: 'response.custom_tool_call_input',
     field: 'input',
-    textOf: freeTextOf,
+    inputOf: freeTextOf,
+  },
+  search: {
+    idPrefix: 'ts',
+    type: 'tool_search_call',
+    event: null,
+    field: 'arguments',
+    inputOf: ({ arguments: text }) => jsonObject(text) ?? { [invalidArguments]: text },
+    more: { execution: 'client' },
   },
 };
 
 /** Makes the item of a call. It is never cut: a call that the model did not end is text. */
 function callItem(call: ToolCall, index: number, { key }: ReplyHead, tools: ClientTools): OutputItem {
   const { type: kind, namespace, name } = tools.addressOf(call.name);
-  const { idPrefix, type, event, field, textOf } = callKinds[kind];
+  const { idPrefix, type, event, field, inputOf, more = {} } = callKinds[kind];
   const id = `${idPrefix}_${key}_${index}`;
   const position = { item_id: id, output_index: index };
-  const text = textOf(call);
-  const itemWith = (status: string, input: string) => ({
+  const input = inputOf(call);
+  const itemWith = (status: string, given: unknown) => ({
     id,
     type,
     status,
     call_id: call.id,
-    name,
+    ...(kind === 'search' ? {} : { name }),
     ...(namespace === null ? {} : { namespace }),
-    [field]: input,
+    ...more,
+    [field]: given,
   });
+  const isWhole = event === null;
   return {
-    finished: () => itemWith('completed', text),
-    opening: () => [added(index, itemWith('in_progress', ''))],
-    growth: () => [{ type: `${event}.delta`, ...position, delta: text }],
+    finished: () => itemWith('completed', input),
+    opening: () => [added(index, itemWith('in_progress', isWhole ? input : ''))],
+    growth: () => (isWhole ? [] : [{ type: `${event}.delta`, ...position, delta: input }]),
     closing: () => [
-      { type: `${event}.done`, ...position, name, [field]: text },
-      done(index, itemWith('completed', text)),
+      ...(isWhole ? [] : [{ type: `${event}.done`, ...position, name, [field]: input }]),
+      done(index, itemWith('completed', input)),
     ],
   };
 }

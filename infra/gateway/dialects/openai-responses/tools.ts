@@ -5,10 +5,11 @@ import { jsonSchema, parse, toolOf } from '../shared/reading.ts';
 
 /**
  * The client's address of a tool. The model knows only functions with plain names. A custom tool, which takes free text,
- * becomes a function with one string parameter `input`; a namespace becomes a prefix of its functions' names.
+ * becomes a function with one string parameter `input`; a namespace becomes a prefix of its functions' names; a search for
+ * tools, which the client runs, becomes a function too.
  */
 export interface ToolAddress {
-  readonly type: 'function' | 'custom';
+  readonly type: 'function' | 'custom' | 'search';
   readonly namespace: string | null;
   readonly name: string;
 }
@@ -33,15 +34,23 @@ const namespaceTool = z.looseObject({
   name: z.string().min(1),
   tools: z.array(z.looseObject({ type: z.string() })).nullish(),
 });
+const searchTool = z.looseObject({
+  execution: z.literal('client'),
+  description: z.string().nullish(),
+  parameters: jsonSchema,
+});
+/** The name by which the model knows the client's search for tools. */
+export const searchName = 'tool_search';
 export const wireTools = z.array(z.looseObject({ type: z.string() })).nullish();
-type WireTools = z.output<typeof wireTools>;
+export type WireTools = z.output<typeof wireTools>;
 
 /** Reads the tools that a request offers. Throws a GatewayError. */
 export function readTools(wire: WireTools): ClientTools {
   const offered = [...toolsWithin(wire, null, 'tools')];
   const addresses = new Map(offered.map(({ tool, address }) => [tool.name, address]));
   return {
-    tools: offered.map(({ tool }) => tool),
+    // A tool that is found twice is offered once.
+    tools: [...new Map(offered.map(({ tool }) => [tool.name, tool])).values()],
     addressOf: (name) => addresses.get(name) ?? { type: 'function', namespace: null, name },
   };
 }
@@ -64,11 +73,21 @@ function* toolsWithin(wire: WireTools, namespace: string | null, path: string): 
     } else if (tool.type === 'custom') {
       const { name, description, format } = parse(customTool, tool, at);
       yield offer({ type: 'custom', namespace, name }, description, freeText(format), at);
+    } else if (tool.type === 'tool_search') {
+      const search = searchTool.safeParse(tool).data;
+      if (search === undefined) continue;
+      const address: ToolAddress = { type: 'search', namespace: null, name: searchName };
+      yield offer(address, search.description, search.parameters, at);
     } else if (tool.type === 'namespace' && namespace === null) {
       const { name, tools } = parse(namespaceTool, tool, at);
       yield* toolsWithin(tools, name, `${at}.tools`);
     }
   }
+}
+
+/** Yields the names by which the model knows the tools of a list. */
+export function* namesOf(wire: WireTools): Iterable<string> {
+  for (const { tool } of toolsWithin(wire, null, 'tools')) yield tool.name;
 }
 
 function offer(

@@ -9,11 +9,27 @@ import {
 } from '../../../kits/chat-tokens/index.ts';
 import { GatewayError } from '../../gateway-error.ts';
 
-/** A content part of any type. */
-export const contentPart = z.looseObject({ type: z.string() });
-export type ContentPart = z.output<typeof contentPart>;
-export const content = z.union([z.string(), z.null(), z.array(contentPart)]).optional();
-export type Content = z.output<typeof content>;
+/**
+ * Makes a field optional. Clients send null for a field that they leave out, so that both count as absent.
+ */
+export const optional = <Schema extends z.ZodType>(schema: Schema) =>
+  schema.nullish().transform((value) => value ?? undefined);
+
+/** Makes a field optional, with a value that stands for an absent one. */
+export const orElse = <Schema extends z.ZodType>(schema: Schema, value: z.output<Schema>) =>
+  schema.nullish().transform((given) => given ?? value);
+
+/**
+ * The arguments of an echoed call, as text. Clients also send none, null, or the object itself; text that is broken is kept, since
+ * it is what the model wrote.
+ */
+export const callArguments = z
+  .unknown()
+  .refine((value) => nestsWithin(value), `nested more than ${maxNesting} deep`)
+  .transform((value) => {
+    const text = typeof value === 'string' ? value : JSON.stringify(value ?? {});
+    return ['', 'null'].includes(text.trim()) ? '{}' : text;
+  });
 
 export const jsonSchema = z.record(z.string(), z.unknown()).nullish();
 
@@ -56,29 +72,6 @@ export function createItemReader<Item>(
 
 /** Quotes a text of a client, short enough for a message. */
 export const quoted = (text: string): string => JSON.stringify(text.slice(0, 80));
-
-export interface TextParts {
-  /** The part types that are text, each with the field that holds it. */
-  readonly fields: ReadonlyMap<string, string>;
-  readonly separator: string;
-}
-
-/** Returns the text of a message's content. Throws a GatewayError for a part that is not text. */
-export function textOf(value: Content, at: string, parts: TextParts): string {
-  if (typeof value === 'string') return value;
-  return (value ?? []).map((part, index) => partText(part, `${at}.${index}`, parts)).join(parts.separator);
-}
-
-export function partText(part: ContentPart, at: string, { fields }: TextParts): string {
-  const field = fields.get(part.type);
-  const text = field === undefined ? undefined : part[field];
-  if (typeof text === 'string') return text;
-  const types = [...fields.keys()].join(', ');
-  throw new GatewayError(
-    'unsupported',
-    `${at}: expected a part of type ${types}, got ${quoted(part.type)}; this model reads text only`,
-  );
-}
 
 /** Throws a GatewayError for a JSON value that is nested too deep. */
 export function checkNesting(value: unknown, at: string): void {

@@ -33,12 +33,17 @@ const subjects: Readonly<Record<string, Subject>> = {
           reasoning_content: 'hm',
           tool_calls: [{ id: 'a', type: 'function', function: { name: 'run', arguments: '{}' } }],
         },
-        { role: 'tool', tool_call_id: 'a', content: 'ok' },
+        { role: 'tool', tool_call_id: 'a', name: 'run', content: 'ok' },
       ],
       tools: [{ type: 'function', function: { name: 'run', description: 'Runs.', parameters: schema } }],
       stream: true,
       stream_options: { include_usage: true },
       max_tokens: 5,
+      max_completion_tokens: 6,
+      temperature: 0.5,
+      top_p: 0.9,
+      top_k: 5,
+      n: 1,
     },
   },
   'openai-responses': {
@@ -52,9 +57,9 @@ const subjects: Readonly<Record<string, Subject>> = {
         { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'x' }] },
         { type: 'reasoning', id: 'r', summary: [], content: [{ type: 'reasoning_text', text: 'hm' }] },
         { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'I look.' }] },
-        { type: 'function_call', call_id: 'a', name: 'run', arguments: '{}' },
+        { type: 'function_call', call_id: 'a', name: 'run', namespace: 'x', arguments: '{}' },
         { type: 'custom_tool_call', call_id: 'b', name: 'patch', input: '*** Begin' },
-        { type: 'function_call_output', call_id: 'a', output: 'ok' },
+        { type: 'function_call_output', call_id: 'a', name: 'run', output: 'ok' },
         { type: 'custom_tool_call_output', call_id: 'b', output: [{ type: 'input_text', text: 'ok' }] },
       ],
       tools: [
@@ -67,6 +72,8 @@ const subjects: Readonly<Record<string, Subject>> = {
       store: false,
       include: ['reasoning.encrypted_content'],
       max_output_tokens: 5,
+      background: false,
+      previous_response_id: null,
     },
   },
   'anthropic-messages': {
@@ -202,6 +209,23 @@ for (const dialect of dialects) {
       assert.ok(read > 100, `only ${read} bodies were read`);
     });
 
+    it('reads null as an absent field', () => {
+      const conversationOf = (body: unknown) => dialect.read(body).conversation;
+      const paths = pathsOf(subject.body).filter((path) => typeof path.at(-1) === 'string' && !isData(path));
+      let absent = 0;
+      for (const path of paths) {
+        const without = attempt(() => conversationOf(replaced(subject.body, path, undefined)));
+        if (without === null) continue;
+        absent += 1;
+        assert.deepEqual(
+          attempt(() => conversationOf(replaced(subject.body, path, null))),
+          without,
+          path.join('.'),
+        );
+      }
+      assert.ok(absent > 20, `only ${absent} fields may be absent`);
+    });
+
     it('sends the same reply in a stream and as a whole', () => {
       const request = dialect.read(subject.body);
       fc.assert(
@@ -243,6 +267,19 @@ for (const dialect of dialects) {
       }
     });
   });
+}
+
+/** Whether a value is data of a tool, in which null has a meaning. */
+const isData = (path: Path): boolean =>
+  path.slice(0, -1).some((key) => ['parameters', 'input_schema', 'input'].includes(String(key)) && path[0] !== key);
+
+function attempt<Value>(read: () => Value): Value | null {
+  try {
+    return read();
+  } catch (error) {
+    assert.ok(error instanceof GatewayError, String(error));
+    return null;
+  }
 }
 
 const called = ({ toolCalls }: AssistantMessage) =>

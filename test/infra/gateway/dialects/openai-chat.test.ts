@@ -175,7 +175,7 @@ describe('the chat completions dialect', () => {
       [{}, 400, /messages/],
       [{ messages: [] }, 400, /messages/],
       [{ messages: [{ role: 'robot', content: 'x' }] }, 400, /role/],
-      [{ messages: [{ role: 'user', content: [{ type: 'image_url', image_url: {} }] }] }, 400, /reads text only/],
+      [{ messages: [{ role: 'user', content: [{ type: 'sculpture' }] }] }, 400, /"sculpture"/],
       [{ messages: [user], n: 2 }, 400, /n: expected 1/],
       [{ messages: [user], tools: [{ type: 'function', function: { name: 'f', parameters: deep } }] }, 400, /nested/],
       [{ messages: [user], tools: [{ type: 'custom' }] }, 400, /type function/],

@@ -62,6 +62,7 @@ describe('a turn that is cancelled while the engine is away', () => {
         contextLength: 9000,
         maxTokensField: 'max_tokens',
         returnsReasoning: false,
+        readsImages: false,
         namesSession: false,
       }),
     };

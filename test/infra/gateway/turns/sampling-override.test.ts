@@ -81,6 +81,7 @@ describe("an agent's own sampling parameters", () => {
         contextLength: 9000,
         maxTokensField: 'max_tokens',
         returnsReasoning: false,
+        readsImages: false,
         namesSession: false,
       }),
     };

@@ -45,6 +45,7 @@ async function withUpstream(
       contextLength: 9000,
       maxTokensField: 'max_tokens',
       returnsReasoning: false,
+      readsImages: false,
       namesSession: false,
     }),
   };

@@ -41,6 +41,7 @@ const upstreamAt = (url: string): UpstreamModel => ({
   apiKey: 'sk-secret',
   maxTokensField: 'max_tokens',
   returnsReasoning: false,
+  readsImages: false,
   namesSession: false,
 });
 

@@ -29,6 +29,7 @@ describe('the file of upstream models', () => {
       apiKey: 'secret',
       maxTokensField: 'max_tokens',
       returnsReasoning: false,
+      readsImages: false,
       namesSession: false,
     });
     const open = await find('open', { open: { url: 'http://127.0.0.1:8000/v1', model: 'm', contextLength: 4096 } });
