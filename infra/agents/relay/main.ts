@@ -99,12 +99,22 @@ function endChild(): void {
 
 function execute(program: string, args: readonly string[]): Promise<number> {
   return new Promise((resolve) => {
+    openLog();
     const started = spawn(program, args, { stdio: ['ignore', 'inherit', 'inherit'] });
     child = started;
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => started.kill(signal));
     started.once('error', (error) => resolve(fail(exits.spawn, `cannot start ${program}: ${error.message}`)));
     started.once('exit', (code, signal) => resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal])));
   });
+}
+
+/**
+ * Opens the log that the relay shares with the agent. Node would open it later, for example when the first connection closes, and
+ * switch its pipe to non-blocking writes for both: an agent that prints faster than its log is read would fail with EAGAIN. The
+ * start of a child undoes that for pipes that are open.
+ */
+function openLog(): void {
+  for (const stream of [process.stdout, process.stderr]) stream.write('');
 }
 
 async function runModule(file: string): Promise<number> {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type ServerResponse } from 'node:http';
@@ -12,6 +13,7 @@ import { createProxy } from '../../../infra/agents/relay/proxy.ts';
 import { createSocketRoute } from '../../../infra/agents/relay/socket-route.ts';
 import type { FinishedReply } from '../../../infra/gateway/dialects/dialect.ts';
 import { dialects } from '../../../infra/gateway/dialects/index.ts';
+import { freePort } from '../../../infra/temporal/ports.ts';
 import { createScriptedEngine } from '../../helpers/engine/scripted-engine.ts';
 import { sendTo, startTestGateway } from '../../helpers/gateway/gateway.ts';
 import { until } from '../../helpers/until.ts';
@@ -104,6 +106,21 @@ function streamOf(dialect: (typeof dialects)[number], alive: readonly number[]):
 
 const eventsOf = (text: string): string[] => text.split(/(?<=\n\n)/);
 const isAlive = (event: string): boolean => isKeepAlive(Buffer.from(event));
+
+describe('an agent that prints faster than its log is read', () => {
+  it('prints all of it, also after the relay has reported an error', async () => {
+    const main = join(import.meta.dirname, '../../../infra/agents/relay/main.ts');
+    const port = await freePort();
+    const cutRequest = `exec 3<>/dev/tcp/127.0.0.1/${port}; printf 'POST / HTTP/1.1\\r\\nhost: a\\r\\ncontent-length: 9\\r\\n\\r\\ncut' >&3; exec 3>&-`;
+    const agent = ['bash', '-c', `${cutRequest}; sleep 1; exec head -c 1000000 /dev/zero`];
+    const script = '{ "$@" 2>&1; echo "exit code $?" >&2; } | { sleep 2; cat; }';
+    const command = [process.execPath, main, `127.0.0.1:${port}`, dir, 'exec', ...agent];
+    const { stdout, stderr } = spawnSync('sh', ['-c', script, 'sh', ...command], { encoding: 'latin1' });
+    assert.match(stderr, /exit code 0/);
+    assert.match(stdout, /^relay: starts bash\nrelay: /);
+    assert.equal(stdout.match(/\0/g)?.length, 1_000_000);
+  });
+});
 
 describe('an interrupted reply', () => {
   for (const dialect of dialects) {
