@@ -83,6 +83,7 @@ describe('Claude Code, branch by branch', () => {
   let rollouts: AgentRollouts;
   let current: Scenario;
   const said: Record<Asking, number> = { main: 0, 'sub-agent': 0, compaction: 0 };
+  let prompts: (readonly [Asking, string])[] = [];
 
   before(async () => {
     rollouts = await startAgentRollouts(answer);
@@ -90,7 +91,9 @@ describe('Claude Code, branch by branch', () => {
   after(() => rollouts?.close());
 
   async function answer(promptIds: readonly number[], { model: { tokens } }: TestGateway): Promise<readonly number[]> {
-    const asking = askingOf(promptIds.map(tokens.nameOf).join(''));
+    const prompt = promptIds.map(tokens.nameOf).join('');
+    const asking = askingOf(prompt);
+    prompts.push([asking, prompt]);
     const step = said[asking];
     said[asking] += 1;
     const { reportsAfter } = current;
@@ -122,7 +125,43 @@ describe('Claude Code, branch by branch', () => {
       assert.equal(trained + (trace.counts?.droppedTokens ?? 0), sampled);
     });
   }
+
+  it('gives a sub-agent of the options its prompt, and the tools of the options to both', async () => {
+    const tools = ['Agent', 'Bash', 'Edit', 'Read'];
+    const prompt = 'You review. Change nothing.';
+    const agentOptions = {
+      compaction: 'off',
+      tools,
+      subAgents: { reviewer: { description: 'Reviews a change', prompt } },
+    };
+    const review = { ...dispatch, arguments: { ...dispatch.arguments, subagent_type: 'reviewer' } };
+    current = { name: 'own sub-agent', agent: 'claude-code', calls: [review, read, fix], branches: [] };
+    Object.assign(said, { main: 0, 'sub-agent': 0, compaction: 0 });
+    prompts = [];
+    const { result, evidence } = await rollouts.roll({
+      task: 'generated:train/1/0',
+      agent: 'claude-code',
+      agentOptions,
+    });
+    assert.deepEqual([result.outcome, result.reward, result.stop], ['scored', 1, 'submitted'], evidence);
+    const promptsOf = (asking: Asking) => prompts.flatMap(([one, text]) => (one === asking ? [text] : []));
+    assert.ok(promptsOf('sub-agent').length > 0, evidence);
+    for (const text of promptsOf('sub-agent')) assert.ok(text.includes(prompt), text);
+    const offered = (asking: Asking) => toolsIn(promptsOf(asking)[0] ?? '').filter((name) => name !== placeholder);
+    assert.deepEqual(offered('main'), tools);
+    const own = offered('sub-agent');
+    assert.ok(own.length > 0 && own.every((name) => tools.includes(name)), String(own));
+  });
 });
+
+/** Claude Code offers it beside the tools that it was given. */
+const placeholder = 'DeferredToolPlaceholder';
+
+/** Returns the names of the tools that a prompt offers. */
+function toolsIn(prompt: string): readonly string[] {
+  const [, offered = ''] = /<tools>(.*?)<\/tools>/s.exec(prompt) ?? [];
+  return [...offered.matchAll(/"function": ?\{"name": ?"(\w+)"/g)].map(([, name = '']) => name).sort();
+}
 
 function kindsOf({ branches = [] }: Trace): Branch['kind'][] {
   const kinds = [...branches].sort((left, right) => left.lastTurn - right.lastTurn).map(({ kind }) => kind);
