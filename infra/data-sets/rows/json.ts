@@ -1,12 +1,13 @@
 import { readFile, stat } from 'node:fs/promises';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { TemperFailure } from '../../../workflows/contracts/failures.ts';
+import { isRecord } from '../../is-record.ts';
 import { type Row, type RowFile, rowFailure } from './row.ts';
 
 /** The size up to which a file is read. JSON cannot be read in part, so larger data needs JSON Lines or Parquet. */
 const maxBytes = 256 * 1024 * 1024;
 
-/** Opens a JSON list of rows, or an object whose values are rows. The file is read as a whole each time; positions are indexes. */
+/** Opens a JSON list of rows, an object whose values are rows, or an object that is the only row. The file is read as a whole each time; positions are indexes. */
 export function openJson(file: string): RowFile {
   const rowOf = (value: unknown, index: number): Row => ({
     file,
@@ -36,7 +37,8 @@ async function readRows(file: string): Promise<readonly unknown[]> {
   }
   const value = parse(file, await readFile(file, 'utf8'));
   if (Array.isArray(value)) return value;
-  if (typeof value === 'object' && value !== null) return Object.values(value);
+  // The fields of a row are not all objects, as rows are.
+  if (isRecord(value)) return Object.values(value).every(isRecord) ? Object.values(value) : [value];
   throw new TemperFailure('MalformedTask', `${file}: expected a list of rows, got ${JSON.stringify(value)}`);
 }
 

@@ -108,6 +108,16 @@ it('makes byte-identical tasks from the same rows in JSON Lines, JSON and Parque
   assert.deepEqual(bundles[2], bundles[0]);
 });
 
+it('reads a JSON object of rows as these, and one whose members are fields as the only row', async () => {
+  const byId = { a: { ...sweRow, instance_id: 'a' }, b: { ...sweRow, instance_id: 'b' } };
+  const several = `swe-bench:${await fixture.write('objects/several.json', JSON.stringify(byId))}`;
+  assert.deepEqual(await fixture.tasks.list(several), [`${several}#a`, `${several}#b`]);
+  const single = `swe-bench:${await fixture.write('objects/single.json', JSON.stringify({ ...byId.a, more: {} }))}`;
+  assert.deepEqual(await fixture.tasks.list(single), [`${single}#a`]);
+  const none = `swe-bench:${await fixture.write('objects/none.json', '{}')}`;
+  assert.deepEqual(await fixture.tasks.list(none), []);
+});
+
 it('reads the files of a split from a directory, in order', async () => {
   for (const [name, id] of [
     ['train-00001-of-00002', 'second'],
