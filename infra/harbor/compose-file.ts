@@ -1,8 +1,10 @@
+import { isDeepStrictEqual } from 'node:util';
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { HostEntry } from '../../workflows/contracts/task.ts';
 import { type Composed, mainImage, readCompose } from '../compose/compose.ts';
 import { isOfHost, textIn } from '../compose/given-files.ts';
 import { type MainContainer, plainContainer } from '../compose/main-container.ts';
+import type { Mount } from '../compose/mounts.ts';
 import type { ComposedService } from '../compose/services.ts';
 import type { HealthCheck } from '../grading/task.ts';
 import { type FileTree, filesIn } from '../sandbox/file-tree.ts';
@@ -39,7 +41,7 @@ export function readComposeFile(environment: FileTree, toml: TaskToml): Composed
     variables: variablesOf(toml),
     above: folderAbove,
   });
-  requireMounted(main, environment, beside?.services ?? []);
+  requireMounted(main, { folder: environment, file: shownComposeFile, services: beside?.services ?? [] });
   if (beside === null) return { main, beside, hosts };
   const services = beside.services.map((service) => {
     const reject = (field: string, expected: string, got: string): TemperFailure =>
@@ -49,16 +51,46 @@ export function readComposeFile(environment: FileTree, toml: TaskToml): Composed
   return { main, beside: { ...beside, services }, hosts };
 }
 
+/**
+ * Reads the compose file beside the tests, among the files of `tests/`, which may add files of that folder to their container and
+ * nothing else. Returns null if there is none. Throws MalformedTask and UnsupportedTask.
+ */
+export function readTestMounts(tests: FileTree, toml: TaskToml): readonly Mount[] | null {
+  const file = tests.get(composeFileName);
+  if (file === undefined) return null;
+  const shown = `tests/${composeFileName}`;
+  const { main, beside, hosts }: Composed = readCompose(
+    { text: new TextDecoder().decode(file.bytes), file: shown, files: tests },
+    { main: 'main', addsMain: true, variables: variablesOf(toml) },
+  );
+  const { mounts, ...settings } = main;
+  const { mounts: _, ...plain } = plainContainer;
+  const fields = Object.keys(plain).filter(
+    (key) => !isDeepStrictEqual(Reflect.get(settings, key), Reflect.get(plain, key)),
+  );
+  const further = [...(beside === null ? [] : ['services']), ...(hosts.length === 0 ? [] : ['hosts']), ...fields];
+  if (further.length > 0) {
+    const expected =
+      'files of tests/ for one container (start what the tests need by the entry point of tests/Dockerfile)';
+    throw new TemperFailure('UnsupportedTask', `${shown}: expected ${expected}, got ${further.join(', ')}`);
+  }
+  requireMounted(main, { folder: tests, file: shown, services: [] });
+  return mounts;
+}
+
+interface MountingFile {
+  /** The files of the folder that the compose file is in. */
+  readonly folder: FileTree;
+  readonly file: string;
+  readonly services: readonly ComposedService[];
+}
+
 /** Rejects files of the main container that are missing, and those that another service is meant to change or to see changed. */
-function requireMounted(
-  { mounts }: Pick<MainContainer, 'mounts'>,
-  environment: FileTree,
-  services: readonly ComposedService[],
-): void {
+function requireMounted({ mounts }: Pick<MainContainer, 'mounts'>, { folder, file, services }: MountingFile): void {
   for (const { source, readOnly } of mounts) {
     const shown = `./${source}`;
-    if (mountedFiles(environment, source).size === 0) {
-      throw unsupported('services.main.volumes', 'files that the task has', `${shown}, which is missing`);
+    if (mountedFiles(folder, source).size === 0) {
+      throw unsupported('services.main.volumes', 'files that the task has', `${shown}, which is missing`, file);
     }
     const other = services.find((service) =>
       service.mounts.some((one) => overlap(one.source, source) && !(one.readOnly && readOnly)),
@@ -154,5 +186,5 @@ function imageOf(image: ComposedService['image'], { environment, toml, reject }:
   }
 }
 
-const unsupported = (field: string, expected: string, got: string): TemperFailure =>
-  new TemperFailure('UnsupportedTask', `${shownComposeFile}: ${field}: expected ${expected}, got ${got.slice(0, 300)}`);
+const unsupported = (field: string, expected: string, got: string, file: string = shownComposeFile): TemperFailure =>
+  new TemperFailure('UnsupportedTask', `${file}: ${field}: expected ${expected}, got ${got.slice(0, 300)}`);

@@ -1,9 +1,12 @@
 import { TemperFailure } from '../../workflows/contracts/failures.ts';
 import type { Task } from '../../workflows/contracts/task.ts';
+import type { Mount } from '../compose/mounts.ts';
 import type { TestImage } from '../grading/task.ts';
 import { type FileTree, subtree } from '../sandbox/file-tree.ts';
 import { imageName } from '../sandbox/image.ts';
+import { imageWith, layersOf } from './added-files.ts';
 import { builtImageName, readBuildContext } from './build-context.ts';
+import { readTestMounts } from './compose-file.ts';
 import { withOwnRules } from './docker-ignore.ts';
 import { readDockerfile, workdirIn } from './dockerfile.ts';
 import { entrypointOf } from './entrypoint.ts';
@@ -28,9 +31,6 @@ interface Verifier {
   readonly environment_mode?: 'shared' | 'separate' | undefined;
   readonly environment?: object | undefined;
 }
-
-/** The compose file of services beside the tests alone, which Harbor reads if these are separate. */
-const testServices = 'tests/docker-compose.yaml';
 
 /** Returns the file by which the tests of a step have an image or services of their own; undefined if there is none. */
 export function ownTestFile(
@@ -67,16 +67,21 @@ export function readTestEnvironment(tree: FileTree, toml: TaskToml, agent: Agent
     throw rejected('MalformedTask', 'environment', 'no such table, since environment_mode is "shared"', 'one');
   }
   if (!isSeparate(verifier)) return null;
-  if (tree.has(testServices)) {
-    const expected = 'tests of one container (start what they need by the entry point of tests/Dockerfile)';
-    throw rejected('UnsupportedTask', 'environment_mode', expected, `services in ${testServices}`);
-  }
+  const mounts = readTestMounts(subtree(tree, 'tests/'), toml) ?? [];
   if (environment !== undefined) requireSupported(environment, toml.environment);
   const { cpus = agent.cpus } = environment ?? {};
   const memoryMb = environment?.memory_mb ?? environment?.memory ?? agent.memoryMb;
   const diskMb = environment?.storage_mb ?? environment?.storage ?? agent.diskMb;
   const limits = { cpus, memoryMb, diskMb };
-  if (hasTestImage(tree, toml)) return withOwnImage(tree, toml, { ...agent, ...limits });
+  if (hasTestImage(tree, toml)) return withOwnImage(tree, toml, { mounts, agent: { ...agent, ...limits } });
+  if (mounts.length > 0) {
+    throw rejected(
+      'UnsupportedTask',
+      'environment',
+      'an image of the tests for the mounts of their compose file',
+      'none',
+    );
+  }
   if (environment === undefined) return null;
   requireLikeAgents(environment, agent);
   const { image, imageFrom, workdir } = agent;
@@ -110,7 +115,13 @@ function requireLikeAgents({ workdir, env, healthcheck }: EnvironmentToml, agent
   if (healthcheck !== undefined) throw rejected('UnsupportedTask', 'environment.healthcheck', `none ${alone}`, 'one');
 }
 
-function withOwnImage(tree: FileTree, toml: TaskToml, agent: AgentSandbox): TestEnvironment {
+interface OwnImage {
+  /** The files of `tests/` that its container has beside those of its image. */
+  readonly mounts: readonly Mount[];
+  readonly agent: AgentSandbox;
+}
+
+function withOwnImage(tree: FileTree, toml: TaskToml, { mounts, agent }: OwnImage): TestEnvironment {
   requireOwnImageAlone(tree, toml);
   const { verifier, environment: ofTask } = toml;
   const own = verifier.environment;
@@ -118,13 +129,14 @@ function withOwnImage(tree: FileTree, toml: TaskToml, agent: AgentSandbox): Test
   const source = new TextDecoder().decode(tests.get('Dockerfile')?.bytes);
   const named = own?.docker_image;
   const dockerfile = named === undefined ? readDockerfile(plainDockerfile(source).source) : null;
+  const image = imageWith(named ?? tests, layersOf(tests, { mounts, directories: [], texts: [] }));
   const build =
-    named === undefined
-      ? {
-          ...readBuildContext(tests, own?.build_timeout_sec ?? ofTask.build_timeout_sec),
+    typeof image === 'string'
+      ? null
+      : {
+          ...readBuildContext(image, own?.build_timeout_sec ?? ofTask.build_timeout_sec),
           network: buildNetwork({ environment: own ?? ofTask }),
-        }
-      : null;
+        };
   const { cpus, memoryMb, diskMb } = agent;
   return {
     sandbox: {

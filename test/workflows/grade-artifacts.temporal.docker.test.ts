@@ -45,6 +45,21 @@ describe('a task whose tests are in an image of their own', () => {
     assert.deepEqual(await rollouts.sandboxes(), []);
   });
 
+  it('gets the files that a compose file beside the tests mounts into their container', async () => {
+    const mount = '{ type: bind, source: ./test.sh, target: /tests/test.sh, read_only: true }';
+    const task = await writeHarborTask(join(rollouts.home, 'tasks'), 'mounted', {
+      ...files,
+      toml: `${files.toml}[verifier.environment]\ndocker_image = "temper-tasks:bookworm"\n`,
+      others: { 'tests/docker-compose.yaml': `services:\n  main:\n    volumes:\n      - ${mount}\n` },
+    });
+    const run = (agent: string) => rollouts.run(`mounted-${agent}`, { task, agent, sandbox: 'docker' });
+    const judged = (await Promise.all([run('oracle'), run('nop')])).map(({ outcome, reward }) => [outcome, reward]);
+    assert.deepEqual(judged, [
+      ['scored', 1],
+      ['scored', 0],
+    ]);
+  });
+
   it('is worth 0 if an artifact makes its tests write an invalid reward', async () => {
     const test = 'cat /tmp/out/reward >/logs/verifier/reward.txt || echo 0 >/logs/verifier/reward.txt\n';
     const solve = 'mkdir -p /tmp/out && echo nan >/tmp/out/reward';

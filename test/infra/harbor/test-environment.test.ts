@@ -74,6 +74,29 @@ it('reads an image by its name, which may hold all tests, with an environment of
   assert.deepEqual(fillVariables(task, { B: 'b' }).testImage?.env, { B: 'b' });
 });
 
+const composeFile = 'tests/docker-compose.yaml';
+const mounting = (settings: string): string => `services:\n  main:\n${settings}`;
+const mount = '    volumes: [{ type: bind, source: ./grader.py, target: /tests/grader.py, read_only: true }]\n';
+
+it('adds the files that a compose file mounts into the container of the tests to their image', () => {
+  const files = { [composeFile]: mounting(mount), 'tests/grader.py': 'print(1)\n', ...tests };
+  const task = read('[verifier.environment]\ndocker_image = "judge:2"\nworkdir = "/j"', files);
+  const { image, imageFrom, workdir } = task.description.testSandbox ?? {};
+  assert.match(image ?? '', /^temper-built:/);
+  assert.deepEqual([imageFrom, workdir, task.testImage?.entrypoint], ['dockerfile', '/j', null]);
+  const built = [...(task.testImage?.build?.files ?? [])].map(([path, { bytes }]) => [path, String(bytes)]);
+  assert.deepEqual(built, [
+    ['Dockerfile', 'FROM judge:2\nCOPY [".temper-mounted/0","/tests/grader.py"]\n'],
+    ['.temper-mounted/0', 'print(1)\n'],
+  ]);
+  const beside = read('environment_mode = "separate"', { ...files, 'tests/Dockerfile': dockerfile });
+  const { bytes } = beside.testImage?.build?.files.get('Dockerfile') ?? {};
+  assert.match(String(bytes), /^FROM python:3\.12\n[\s\S]*COPY \["\.temper-mounted\/0","\/tests\/grader\.py"\]\n$/);
+  assert.equal(read('', files).testImage, null, 'Harbor does not read the file of shared tests');
+  const same = read('[verifier.environment]\ndocker_image = "judge:2"', { ...tests, [composeFile]: 'services: {}' });
+  assert.equal(same.description.testSandbox?.image, 'judge:2');
+});
+
 it('has the image, source and limits of the tests in place of the agent’s', () => {
   const task = {
     image: 'agent:1',
@@ -88,6 +111,8 @@ it('has the image, source and limits of the tests in place of the agent’s', ()
 
 it('refuses what tests of their own environment cannot have, by the field', () => {
   const own = '[verifier.environment]\ndocker_image = "judge:2"';
+  const servicesBeside = { ...tests, [composeFile]: 'services:\n  db:\n    image: postgres:16\n' };
+  const mounts = { ...tests, [composeFile]: mounting(mount) };
   const refused: readonly (readonly [string, RegExp, Readonly<Record<string, string>>?, string?])[] = [
     ['environment_mode = "shared"\n[verifier.environment]', /no such table, since environment_mode is "shared"/],
     [
@@ -100,15 +125,10 @@ it('refuses what tests of their own environment cannot have, by the field', () =
     [`${own}\n[grading]\nsandbox = "snapshot"`, /no grading\.sandbox beside an image of the tests, got "snapshot"/],
     [`${own}\n[grading]\nown_workdir = true`, /no code_as_agent and own_workdir/],
     [`${own}\n[tools]\nhost = ["answer"]`, /no host tool answer/],
-    [
-      'environment_mode = "separate"',
-      /tests of one container \(start what they need by .*\), got services in tests\/docker-compose\.yaml/,
-      {
-        ...tests,
-        'tests/docker-compose.yaml': 'services: {}',
-      },
-    ],
-    [own, /tests of one container/, { ...tests, 'tests/docker-compose.yaml': 'services: {}' }],
+    [own, /docker-compose\.yaml: expected files of tests\/ for one container .*, got services/, servicesBeside],
+    [own, /got command/, { ...tests, [composeFile]: mounting('    command: serve\n') }],
+    [own, /services\.main\.volumes: expected files that the task has, got \.\/grader\.py, which is missing/, mounts],
+    ['environment_mode = "separate"', /an image of the tests for the mounts/, { ...mounts, 'tests/grader.py': '1' }],
     [own, /tests that write a reward/, { ...tests, 'grading.json': '{"failToPass": ["a"], "logParser": "tap"}' }],
     [
       `${own}\n[[steps]]\nname = "one"`,
