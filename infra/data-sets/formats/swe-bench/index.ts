@@ -7,9 +7,10 @@ import { imageField, instanceId, sweFields } from '../../swe/swe-row.ts';
 import { checkOutWorkspace, sweFiles } from '../../swe/swe-task.ts';
 import { patchedFiles } from '../../swe/test-patch.ts';
 import { testSelection } from '../../swe/test-selection.ts';
+import { multilingualCommands } from './multilingual-commands.ts';
 import { sweBenchCommands } from './swe-bench-commands.ts';
 import { sweGymCommands } from './swe-gym-commands.ts';
-import type { TestCommand, TestCommands } from './test-command.ts';
+import { eitherOf, type TestCommand, type TestCommands } from './test-command.ts';
 
 const sweBenchRow = z.looseObject({ ...sweFields, version: optional('a version') });
 type SweBenchRow = z.output<typeof sweBenchRow>;
@@ -37,10 +38,10 @@ interface Variant {
 const imageNamed = (prefix: string, separator: string) => (id: string) =>
   `${prefix}${id.replaceAll('__', separator)}:latest`.toLowerCase();
 
-/** SWE-bench with its Lite, Verified and Multimodal subsets, and rows of the same form. */
+/** SWE-bench with its Lite, Verified, Multimodal and Multilingual subsets, and rows of the same form. */
 export const sweBench = createFormat({
   imageOf: imageNamed('swebench/sweb.eval.x86_64.', '_1776_'),
-  commands: sweBenchCommands,
+  commands: eitherOf(sweBenchCommands, multilingualCommands),
 });
 
 /** SWE-Gym and its Lite subset. */
@@ -105,8 +106,9 @@ function chooseCommand(fields: SweBenchRow, commands: TestCommands, row: Row) {
   if (own !== '' || fields.eval_script !== null) return { testCommand: own, logParser, before, checkedOut };
   if (known === null) throw unknownCommand(fields, commands, row, 'test_cmd or eval_script');
   requireUncompiled(fields, known, row);
-  const selection = testSelection(fields.repo, fields.test_patch).map((word) => ` ${quote(word)}`);
-  return { testCommand: `${known.command}${selection.join('')}`, logParser, before, checkedOut };
+  const selection = known.namesTests ? [] : testSelection(fields.repo, fields.test_patch);
+  const testCommand = [known.command, ...selection.map(quote)].join(' ');
+  return { testCommand, logParser, before, checkedOut };
 }
 
 function unknownCommand({ repo, version }: SweBenchRow, commands: TestCommands, row: Row, field: string) {

@@ -8,6 +8,8 @@ export interface TestCommand {
   readonly checkedOut?: readonly string[];
   /** Set when parts of the workspace are compiled. An evaluation does not compile them again. */
   readonly compiled?: true;
+  /** Set when the command names its tests. Otherwise those of the test patch are added to it. */
+  readonly namesTests?: true;
 }
 
 /** The test commands of a data set's repositories. */
@@ -20,3 +22,11 @@ export interface TestCommands {
   /** The known versions, or an empty list when they make no difference. */
   versions(repository: string): readonly string[];
 }
+
+/** Joins the commands of two sets, which have no repository in common. */
+export const eitherOf = (one: TestCommands, other: TestCommands): TestCommands => ({
+  repositories: [...one.repositories, ...other.repositories],
+  find: (repository, version) => one.find(repository, version) ?? other.find(repository, version),
+  parser: (repository) => one.parser(repository) ?? other.parser(repository),
+  versions: (repository) => [...one.versions(repository), ...other.versions(repository)],
+});

@@ -38,6 +38,32 @@ it('runs the tests of a repository with the command of its version', async () =>
   }
 });
 
+it('runs the tests that SWE-bench Multilingual names for the pull request of a row', async () => {
+  await using fixture = await createDataSetFixture();
+  const unstable = 'RUSTFLAGS="--cfg tokio_unstable" cargo test';
+  const cases = [
+    ['astral-sh/ruff', '15309', "cargo test --package ruff_linter 'f52'", 'cargo'],
+    ['tokio-rs/tokio', '7139', `${unstable} --test fs_file --no-fail-fast`, 'cargo'],
+    ['nushell/nushell', '13605', 'cargo test -p nu-command --no-fail-fast ls::', 'cargo'],
+    [
+      'briannesbitt/carbon',
+      '2665',
+      'vendor/bin/phpunit --testdox --colors=never tests/Carbon/RoundTest.php',
+      'phpunit',
+    ],
+    ['mrdoob/three.js', '27395', 'npx qunit test/unit/src/math/Sphere.tests.js', 'tap'],
+  ] as const;
+  for (const [repo, version, command, parser] of cases) {
+    const { tests, grading } = await packed(fixture.tasks, await addressOf(fixture, { repo, version }));
+    assert.equal(textIn(tests, 'test.sh'), `${command}\n`, `${repo} ${version}`);
+    assert.equal(grading?.logParser, `parse_log_${parser}`);
+    assert.equal(/^cargo build$/m.test(textIn(tests, 'prepare.sh')), repo === 'nushell/nushell');
+  }
+  const unknown = await addressOf(fixture, { repo: 'axios/axios', version: '5316' });
+  const message = /version: expected a version of axios\/axios whose test command is known \(4731, .*, or test_cmd/;
+  await assert.rejects(fixture.tasks.resolve(unknown), failure('UnsupportedTask', message));
+});
+
 it('puts the workspace before an installed copy on Python’s path, and sets Python’s encoding', async () => {
   await using fixture = await createDataSetFixture();
   const before = async (row: Readonly<Record<string, unknown>>): Promise<readonly boolean[]> => {
