@@ -2,10 +2,10 @@ import { readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { Template } from '@huggingface/jinja';
 import { z } from 'zod';
-import type { Message } from './conversation.ts';
+import type { Message, Tool } from './conversation.ts';
 import { InvalidModelDirectory, TemplateRejection } from './errors.ts';
 import { familyNames, familyOf } from './families.ts';
-import type { ArgumentsForm, Model } from './model.ts';
+import type { ArgumentsForm, Model, Takes } from './model.ts';
 import { type Renderer, renderText } from './render.ts';
 import { anySystem, systemFormOf } from './system-messages.ts';
 import { createTokenTable, type TokenTable } from './token-table.ts';
@@ -118,34 +118,56 @@ function wrapErrors<Value>(what: string, read: () => Value): Value {
   }
 }
 
-type Forms = Pick<Renderer, 'argumentsForm' | 'takesAnyArguments' | 'severalCalls' | 'systemForm'>;
+type Forms = Pick<Renderer, 'argumentsForm' | 'takes' | 'severalCalls' | 'systemForm'>;
 
-/** Finds out by rendering what a template does with calls and system messages, since templates do not declare it. */
+const takesAll: Takes = {
+  anyArguments: true,
+  nullArguments: true,
+  nullInTools: true,
+  toolsWithoutDescription: true,
+};
+
+/** Finds out by rendering what a template does with calls, tools and system messages, since templates do not declare it. */
 function findForms(renderer: Omit<Renderer, keyof Forms>): Forms {
-  const any = { ...renderer, argumentsForm: 'none', takesAnyArguments: true, severalCalls: true } as const;
-  const systemForm = systemFormOf((messages) => renderOrNull({ ...any, systemForm: anySystem }, messages));
+  const any = { ...renderer, argumentsForm: 'none', takes: takesAll, severalCalls: true } as const;
+  const systemForm = systemFormOf((messages, tools) =>
+    renderOrNull({ ...any, systemForm: anySystem }, messages, tools),
+  );
   const prints = (argumentsForm: ArgumentsForm, ...args: readonly string[]): boolean => {
     const toolCalls = args.map((text, at) => ({ id: `call_${at}`, name: 'tool', arguments: text }));
     const text = renderOrNull({ ...any, argumentsForm, systemForm }, [
-      { role: 'user', text: 'x' },
+      user,
       { role: 'assistant', text: '', reasoning: '', toolCalls },
     ]);
     return text !== null && args.every((_, at) => text.includes(`${argumentProbe}-${at}`));
   };
+  const takesTool = (tool: Tool): boolean => renderOrNull({ ...any, systemForm }, [user], [tool]) !== null;
   const [first, second] = [0, 1].map((at) => JSON.stringify({ x: `${argumentProbe}-${at}` }));
   const forms = ['object', 'text'] as const;
   const argumentsForm = forms.find((form) => prints(form, first ?? '')) ?? 'none';
   return {
     argumentsForm,
-    takesAnyArguments: prints('object', `${argumentProbe}-0`),
     severalCalls: prints(argumentsForm, first ?? '', second ?? ''),
+    takes: {
+      anyArguments: prints('object', `${argumentProbe}-0`),
+      nullArguments: prints('object', JSON.stringify({ x: `${argumentProbe}-0`, y: null })),
+      nullInTools: takesTool({ name: 'tool', description: 'x', parameters: parametersWithNulls }),
+      toolsWithoutDescription: takesTool({ name: 'tool', description: null, parameters: null }),
+    },
     systemForm,
   };
 }
 
-function renderOrNull(renderer: Renderer, messages: readonly Message[]): string | null {
+const user: Message = { role: 'user', text: 'x' };
+const parametersWithNulls = {
+  type: 'object',
+  properties: { x: { type: 'string', description: null, default: null } },
+  required: null,
+};
+
+function renderOrNull(renderer: Renderer, messages: readonly Message[], tools: readonly Tool[] = []): string | null {
   try {
-    return renderText(renderer, messages, [], 'last-message');
+    return renderText(renderer, messages, tools, 'last-message');
   } catch (error) {
     if (error instanceof TemplateRejection) return null;
     throw error;

@@ -17,10 +17,18 @@ export interface Model {
   readonly argumentsForm: ArgumentsForm;
   /** Whether the template prints several calls of one reply. Some print the first one alone, or refuse such a reply. */
   readonly severalCalls: boolean;
-  /** Whether the template prints arguments that are no JSON object, as text. */
-  readonly takesAnyArguments: boolean;
+  readonly takes: Takes;
   readonly systemForm: SystemForm;
 }
 
 /** The form in which a template expects a call's arguments: an object, JSON text, or none since it prints no calls. */
 export type ArgumentsForm = 'object' | 'text' | 'none';
+
+/** The values that a template prints. At others it fails, or leaves them out. */
+export interface Takes {
+  /** Arguments that are no JSON object, as text. */
+  readonly anyArguments: boolean;
+  readonly nullArguments: boolean;
+  readonly nullInTools: boolean;
+  readonly toolsWithoutDescription: boolean;
+}

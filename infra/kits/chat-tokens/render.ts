@@ -1,7 +1,7 @@
 import type { AssistantMessage, Conversation, Message, Tool } from './conversation.ts';
 import { TemplateRejection } from './errors.ts';
 import type { Family } from './families.ts';
-import type { Model } from './model.ts';
+import type { Model, Takes } from './model.ts';
 import { nestsWithin } from './nesting.ts';
 import { oneCallEach } from './one-call-each.ts';
 import { placeSystem } from './system-messages.ts';
@@ -9,7 +9,7 @@ import { placeSystem } from './system-messages.ts';
 /** The parts of a model that rendering its template needs. */
 export type Renderer = Pick<
   Model,
-  'template' | 'constants' | 'family' | 'argumentsForm' | 'takesAnyArguments' | 'severalCalls' | 'systemForm'
+  'template' | 'constants' | 'family' | 'argumentsForm' | 'takes' | 'severalCalls' | 'systemForm'
 >;
 
 /** The prompt of a conversation, from its first token to where the model's reply begins. Throws TemplateRejection. */
@@ -34,7 +34,7 @@ export function renderText(
       messages: withCallIds(placeSystem(printed, renderer.systemForm), renderer.family).map((message) =>
         templateMessage(message, renderer),
       ),
-      ...(tools.length === 0 ? {} : { tools: tools.map(templateTool) }),
+      ...(tools.length === 0 ? {} : { tools: tools.map((tool) => templateTool(tool, renderer.takes)) }),
       add_generation_prompt: until === 'reply',
     });
   } catch (error) {
@@ -101,10 +101,24 @@ export const invalidArguments = 'INVALID_JSON';
  * Returns a call's arguments for the template. No text and `null` mean no arguments. Most templates expect an object; other
  * values, and those too deep to walk, are printed as they are, or as the only member of an object.
  */
-function templateArguments(text: string, { argumentsForm, takesAnyArguments }: Renderer): unknown {
+function templateArguments(text: string, { argumentsForm, takes }: Renderer): unknown {
   const given = ['', 'null'].includes(text.trim()) ? '{}' : text;
   if (argumentsForm === 'text') return given;
-  return objectOf(given) ?? (takesAnyArguments ? given : { [invalidArguments]: given });
+  const value = objectOf(given);
+  if (value === null) return takes.anyArguments ? given : { [invalidArguments]: given };
+  return takes.nullArguments ? value : mapMembers(value, (member) => member ?? pythonNull);
+}
+
+/** Null as Python prints it. The filters of templates, which are written for Python, fail here at null. */
+const pythonNull = 'None';
+
+const mapMembers = (value: object, map: (member: unknown) => unknown): object =>
+  Object.fromEntries(Object.entries(value).map(([key, member]) => [key, map(member)]));
+
+function withoutNulls(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map((item) => (item === null ? item : withoutNulls(item)));
+  if (typeof value === 'object' && value !== null) return mapMembers(value, withoutNulls);
+  return value ?? pythonNull;
 }
 
 function objectOf(text: string): object | null {
@@ -117,13 +131,14 @@ function objectOf(text: string): object | null {
   }
 }
 
-function templateTool({ name, description, parameters }: Tool): Record<string, unknown> {
+function templateTool({ name, description, parameters }: Tool, takes: Takes): Record<string, unknown> {
+  const shown = description ?? (takes.toolsWithoutDescription ? undefined : '');
   return {
     type: 'function',
     function: {
       name,
-      ...(description === null ? {} : { description }),
-      ...(parameters === null ? {} : { parameters }),
+      ...(shown === undefined ? {} : { description: shown }),
+      ...(parameters === null ? {} : { parameters: takes.nullInTools ? parameters : withoutNulls(parameters) }),
     },
   };
 }

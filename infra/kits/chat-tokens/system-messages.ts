@@ -1,4 +1,4 @@
-import type { Message, SystemMessage, UserMessage } from './conversation.ts';
+import type { Message, SystemMessage, Tool, UserMessage } from './conversation.ts';
 
 /** The form in which a template takes system messages. Templates do not declare it, so it is found out by rendering some. */
 export interface SystemForm {
@@ -8,7 +8,7 @@ export interface SystemForm {
   readonly later: boolean;
   /** Whether one user message may follow another. */
   readonly userAfterUser: boolean;
-  /** Whether a conversation needs a user message. */
+  /** Whether a conversation needs a user message, with tools or without. */
   readonly needsUser: boolean;
 }
 
@@ -65,10 +65,14 @@ const user: Message = { role: 'user', text: asked };
 const reply: Message = { role: 'assistant', text: said, reasoning: '', toolCalls: [] };
 const system = (text: string): Message => ({ role: 'system', text });
 
+const tool: Tool = { name: 'tool', description: 'x', parameters: { type: 'object', properties: {} } };
+
+type Render = (messages: readonly Message[], tools: readonly Tool[]) => string | null;
+
 /** Finds out a template's form. `render` returns the text of some messages, or null where the template refuses them. */
-export function systemFormOf(render: (messages: readonly Message[]) => string | null): SystemForm {
-  const prints = (messages: readonly Message[]): boolean => {
-    const text = render(messages);
+export function systemFormOf(render: Render): SystemForm {
+  const prints = (messages: readonly Message[], tools: readonly Tool[] = []): boolean => {
+    const text = render(messages, tools);
     let at = 0;
     return (
       text !== null &&
@@ -83,6 +87,6 @@ export function systemFormOf(render: (messages: readonly Message[]) => string | 
     atStart: isOne ? (prints([system(one), system(two), user]) ? 'several' : 'one') : 'none',
     later: prints([user, reply, system(one), { ...user, text: two }]),
     userAfterUser: prints([user, { ...user, text: two }]),
-    needsUser: isOne && !prints([system(one)]),
+    needsUser: isOne && !(prints([system(one)]) && prints([system(one)], [tool])),
   };
 }

@@ -50,6 +50,12 @@ const vocabularies = {
 
 export type Vocabulary = keyof typeof vocabularies;
 
+/** Returns the vocabulary for a published template, by its name. */
+export function vocabularyOf(template: string): Vocabulary {
+  const known = (['glm', 'deepseek', 'gptoss', 'llama'] as const).find((name) => template.startsWith(name));
+  return known ?? 'qwen';
+}
+
 export const delimitersOf = (vocabulary: Vocabulary): readonly string[] => [
   ...vocabularies[vocabulary].added,
   ...vocabularies[vocabulary].control,

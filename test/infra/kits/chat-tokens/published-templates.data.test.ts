@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { checkPrefix } from '../../../../infra/kits/chat-tokens/check-prefix.ts';
 import { renderText } from '../../../../infra/kits/chat-tokens/render.ts';
 import { bash, readReply } from '../../../helpers/models/read-reply.ts';
-import { type TinyFamily, tinyFamily, type Vocabulary } from '../../../helpers/models/tiny-families.ts';
+import { type TinyFamily, tinyFamily, vocabularyOf } from '../../../helpers/models/tiny-families.ts';
 import { optionalData } from '../../../helpers/optional-data.ts';
 import { assertContinues, call, callBash, opening, result } from './continuation.ts';
 
@@ -50,11 +50,6 @@ const expected: Readonly<Record<string, readonly [family: string, plain: string,
 const { templates: publishedTemplates } = z
   .object({ templates: z.record(z.string(), z.string()) })
   .parse(JSON.parse(readFileSync(optionalData.chatTemplates, 'utf8')));
-
-function vocabularyOf(template: string): Vocabulary {
-  const known = (['glm', 'deepseek', 'gptoss', 'llama'] as const).find((name) => template.startsWith(name));
-  return known ?? 'qwen';
-}
 
 function verdictsOf(plain: string, reasoned: string): Verdicts {
   return [plain.includes('u'), plain.includes('t'), reasoned.includes('u'), reasoned.includes('t')];

@@ -91,9 +91,9 @@ describe('the arguments of an echoed call', () => {
   );
 
   it('are rendered if they are empty, null, broken or no object', async () => {
-    for (const [template, empty, broken] of [
-      [walks, '', '<tool_call><function=INVALID_JSON><parameter={"a">'],
-      [prints, '<tool_call>arguments{}', '<tool_call>arguments"{\\"a\\""'],
+    for (const [template, empty, broken, ofNull] of [
+      [walks, '', '<tool_call><function=INVALID_JSON><parameter={"a">', '<tool_call><function=a><parameter=None>'],
+      [prints, '<tool_call>arguments{}', '<tool_call>arguments"{\\"a\\""', '<tool_call>arguments{"a": null}'],
     ] as const) {
       await using dir = await writeTinyModel(template);
       const model = await loadModel(dir.dir);
@@ -109,8 +109,24 @@ describe('the arguments of an echoed call', () => {
         );
       for (const args of ['', ' \n', 'null', '{}']) assert.equal(render(args), empty, JSON.stringify(args));
       assert.equal(render('{"a"'), broken);
+      assert.equal(render('{"a": null}'), ofNull);
       for (const args of ['[1]', '7', '"ls"', `${'['.repeat(100)}${']'.repeat(100)}`])
         assert.ok(render(args).length > 0);
     }
   });
+});
+
+it('a tool without a description, or with null in its schema, is offered by templates that fail at either', async () => {
+  const template = [
+    "{{- '<tool_call>arguments' if false }}",
+    "{%- for tool in tools or [] %}{{- '<' + tool.function.description + '>' }}",
+    "{%- for key, value in tool.function.parameters.properties.items() %}{{- key + '=' + value.default }}{%- endfor %}",
+    '{%- endfor %}',
+    loop(body('m.role')),
+  ].join('');
+  await using dir = await writeTinyModel(template);
+  const model = await loadModel(dir.dir);
+  const parameters = { type: 'object', properties: { a: { default: null } } };
+  const tool = { name: 'f', description: null, parameters };
+  assert.equal(renderText(model, [{ role: 'user', text: 'x' }], [tool], 'reply'), '<>a=None<user>x</>');
 });
