@@ -1,7 +1,7 @@
 import type { TestCommand, TestCommands } from './test-command.ts';
 
 /*
- * The test commands of SWE-bench Multilingual (swebench/harness/constants/rust.py, php.py and javascript.py), whose rows have the
+ * The test commands of SWE-bench Multilingual (swebench/harness/constants/c.py, javascript.py, php.py, rust.py), whose rows have the
  * number of their pull request as their version. A repository is here if its tests need nothing outside the workdir that the
  * published image keeps for root alone, and if a parser here reads their log as the harness does.
  */
@@ -13,8 +13,8 @@ interface NumberedTests {
   readonly runner: string;
   /** The words that name the tests, by version. */
   readonly tests: Readonly<Record<string, string>>;
-  /** Commands that some versions run before their tests. */
-  readonly before?: Readonly<Record<string, readonly string[]>>;
+  /** Returns the commands that build what the tests run. */
+  before?(tests: string): readonly string[];
 }
 
 const repositories: Readonly<Record<string, NumberedTests>> = {
@@ -49,7 +49,7 @@ const repositories: Readonly<Record<string, NumberedTests>> = {
       13605: '-p nu-command --no-fail-fast ls::',
       13831: '-p nu-command --no-fail-fast split_column',
     },
-    before: { 13246: ['cargo build'], 13605: ['cargo build'], 13831: ['cargo build'] },
+    before: (tests) => (tests.startsWith('-p') ? ['cargo build'] : []),
   },
   'sharkdp/bat': {
     logParser: 'parse_log_cargo',
@@ -188,8 +188,10 @@ const repositories: Readonly<Record<string, NumberedTests>> = {
       11589: 'packages/runtime-core/__tests__/apiWatch.spec.ts --no-watch --reporter=verbose',
       11739: 'packages/runtime-core/__tests__/hydration.spec.ts --no-watch --reporter=verbose -t "mismatch handling"',
       11870: 'packages/runtime-core/__tests__/helpers/renderList.spec.ts --no-watch --reporter=verbose',
+      11899: 'packages/compiler-sfc/__tests__/compileStyle.spec.ts --no-watch --reporter=verbose',
       11915: 'packages/compiler-core/__tests__/parse.spec.ts --no-watch --reporter=verbose -t "Element"',
     },
+    before: (tests) => (tests.startsWith('packages/compiler-sfc/') ? ['pnpm run build compiler-sfc'] : []),
   },
   'axios/axios': {
     logParser: 'parse_log_tap',
@@ -212,6 +214,58 @@ const repositories: Readonly<Record<string, NumberedTests>> = {
       27395: 'test/unit/src/math/Sphere.tests.js',
     },
   },
+  'fmtlib/fmt': {
+    logParser: 'parse_log_googletest',
+    runner: 'ctest --test-dir build -V -R',
+    tests: {
+      1683: 'printf-test',
+      2310: 'format-test',
+      2317: 'format-test',
+      2457: 'ranges-test',
+      3158: 'ranges-test',
+      3248: 'format-test',
+      3272: 'xchar-test',
+      3729: 'std-test',
+      3750: 'format-test',
+      3863: 'ranges-test',
+      3901: 'format-test',
+    },
+    before: (test) => [
+      'mkdir -p build',
+      'cmake -B build -S .',
+      `cmake --build build --parallel $(nproc) --target ${test}`,
+    ],
+  },
+  'redis/redis': {
+    logParser: 'parse_log_redis',
+    runner: 'TERM=dumb ./runtest --durable --single',
+    tests: {
+      9733: 'unit/introspection-2',
+      10068: 'unit/type/stream --only "/*XTRIM*"',
+      10095: 'unit/type/list --only "/.*(LPOP|RPOP)"',
+      10764: 'unit/type/zset --only "BZMPOP"',
+      11279: 'unit/acl',
+      11510: 'unit/introspection --only "/.*MONITOR.*"',
+      11631: 'unit/geo --only "/.*GEOSEARCH .*"',
+      11734: 'unit/bitops',
+      12272: 'unit/type/string --only "/.*(GETRANGE|SETRANGE).*"',
+      12472: 'unit/acl --only "/.*ACL GETUSER.*"',
+      13115: 'unit/scripting',
+      13338: 'unit/type/stream-cgroups',
+    },
+    before: () => ['make distclean', 'make'],
+  },
+  'valkey-io/valkey': {
+    logParser: 'parse_log_redis',
+    runner: 'TERM=dumb ./runtest --durable --single',
+    tests: {
+      790: 'unit/cluster/cluster-shards',
+      928: 'unit/cluster/replica-migration --only "/.*NOREPLICAS.*"',
+      1499: 'unit/introspection-2',
+      1842: 'unit/acl --only "/.*ACL LOAD.*"',
+    },
+    before: () => ['make distclean', 'make'],
+  },
 };
 
 /** The test commands of SWE-bench Multilingual, each of which names its tests. */
@@ -221,8 +275,9 @@ export const multilingualCommands: TestCommands = {
     const known = repositories[repository];
     const tests = known?.tests[version ?? ''];
     if (known === undefined || tests === undefined) return null;
-    const { runner, logParser, before } = known;
-    return { command: `${runner} ${tests}`.trim(), logParser, before: before?.[version ?? ''] ?? [], namesTests: true };
+    const { runner, logParser } = known;
+    const before = known.before?.(tests) ?? [];
+    return { command: `${runner} ${tests}`.trim(), logParser, before, namesTests: true };
   },
   parser: (repository) => repositories[repository]?.logParser ?? null,
   versions: (repository) => Object.keys(repositories[repository]?.tests ?? {}),

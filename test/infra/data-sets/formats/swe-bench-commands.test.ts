@@ -52,12 +52,14 @@ it('runs the tests that SWE-bench Multilingual names for the pull request of a r
       'phpunit',
     ],
     ['mrdoob/three.js', '27395', 'npx qunit test/unit/src/math/Sphere.tests.js', 'tap'],
+    ['fmtlib/fmt', '3729', 'ctest --test-dir build -V -R std-test', 'googletest'],
   ] as const;
   for (const [repo, version, command, parser] of cases) {
     const { tests, grading } = await packed(fixture.tasks, await addressOf(fixture, { repo, version }));
     assert.equal(textIn(tests, 'test.sh'), `${command}\n`, `${repo} ${version}`);
     assert.equal(grading?.logParser, `parse_log_${parser}`);
-    assert.equal(/^cargo build$/m.test(textIn(tests, 'prepare.sh')), repo === 'nushell/nushell');
+    const builds = /^(?:cargo build|cmake --build build .* --target std-test)$/m.test(textIn(tests, 'prepare.sh'));
+    assert.equal(builds, ['nushell/nushell', 'fmtlib/fmt'].includes(repo));
   }
   const unknown = await addressOf(fixture, { repo: 'axios/axios', version: '5316' });
   const message = /version: expected a version of axios\/axios whose test command is known \(4731, .*, or test_cmd/;
