@@ -53,9 +53,11 @@ export interface RawValues {
  * Reads the parameters of a call by name. Null where it is not certain where each one ends.
  *
  * An end and an opening with nothing but blanks between them separate two values. Within a value they are pairs like
- * parentheses, or parts of a call that is an example. The only opening of a required parameter is no part of a value. Those that stand otherwise than the others of the call, or would give a
- * parameter twice, may be either, and so may pairs that hide a parameter which is not given elsewhere. Beside values that hold
- * delimiters, so may the boundary before a parameter that the tool does not have, and that in front of a number.
+ * parentheses, or parts of a call that is an example; the only opening of a required parameter is no part of a value. Those that
+ * stand otherwise than the others of the call, or would give a parameter twice, may be either, and so may pairs that hide a
+ * parameter which is not given elsewhere. Within a line, in a call whose delimiters stand on lines of their own, they are text,
+ * unless they would give a parameter that the call lacks. Beside values that hold delimiters, the boundary before a parameter
+ * that the tool does not have, or before a number, may be either.
  *
  * Repairs, where the family allows them: the last end may be missing, and so may one before a known parameter on a line of its
  * own, if the value can't be text.
