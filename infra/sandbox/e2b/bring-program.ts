@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { SandboxFailure } from '../failure.ts';
 import type { SandboxMount } from '../sandbox.ts';
@@ -8,7 +9,7 @@ import type { E2bShell } from './shell.ts';
 
 /** Installs a program of this host in a sandbox whose template lacks it. `name` is its directory below the template's programs. */
 export async function bringProgram(
-  shell: E2bShell,
+  shell: Pick<E2bShell, 'name' | 'run'>,
   { name, mount }: { readonly name: string; readonly mount: SandboxMount },
   signal: AbortSignal,
 ): Promise<void> {
@@ -17,8 +18,9 @@ export async function bringProgram(
   const packed = once(tar, 'close');
   packed.catch(() => undefined);
   const errors = text(tar.stderr).catch(() => '');
+  // The sandbox reads a moment later. Node drops the output of a process that has ended without a reader.
+  const stdin: AsyncIterable<Uint8Array> = tar.stdout.pipe(new PassThrough());
   try {
-    const stdin: AsyncIterable<Uint8Array> = tar.stdout;
     const { exitCode, stderr } = await shell.run({ role: 'root', text: installProgram, args: [name], stdin }, signal);
     const [packedCode] = await packed;
     if (exitCode === 0 && packedCode === 0) return;
