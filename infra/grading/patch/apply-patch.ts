@@ -132,7 +132,7 @@ function filesOf(patch: Uint8Array): ReadonlyMap<string, FileEntry> {
   );
   const isLate = (part: PatchPart): boolean => late.has(part);
   const files = {
-    whole: patch,
+    whole: joinParts(parts),
     first: joinParts(parts.filter((part) => !isLate(part))),
     second: joinParts(parts.filter(isLate)),
     directories: Buffer.from([...late].map(({ path }) => `${octalName(path ?? '')}\n`).join('')),

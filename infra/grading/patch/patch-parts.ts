@@ -1,6 +1,9 @@
 /** One part of a patch that `git diff` wrote without renames: the change of one file. */
 export interface PatchPart {
-  /** Latin-1, so that every byte keeps its value. */
+  /**
+   * Latin-1, so that every byte keeps its value. Names with blanks are in quotes where the first line alone has them: git can't tell
+   * where `a/one /b b/one /b` ends.
+   */
   readonly text: string;
   /** Path relative to the workspace, in latin-1. Null for parts that no capture writes, such as a rename. */
   readonly path: string | null;
@@ -45,7 +48,9 @@ function readPart(text: string): PatchPart {
   const link = lines.some((line) => /^(?:new file mode|new mode|index [0-9a-f]+\.\.[0-9a-f]+) 120000$/.test(line));
   const foreign = has('rename ') || has('copy ') || !first.startsWith(opening);
   const path = foreign ? null : pathIn(first.slice(opening.length));
-  return { text, path, names: path === null ? lines.flatMap(namesIn) : [path], change, link };
+  const isUnclear = path?.includes(' ') === true && !first.startsWith(`${opening}"`) && !has('--- ');
+  const clear = isUnclear ? `${opening}"a/${path}" "b/${path}"${text.slice(first.length)}` : text;
+  return { text: clear, path, names: path === null ? lines.flatMap(namesIn) : [path], change, link };
 }
 
 /** Returns the lines before the first hunk, binary or not. */

@@ -62,6 +62,12 @@ describe('a third-party patch', () => {
     assert.deepEqual(await apply(part('a', good)), { applied: 'exact', refusal: '', a: changed, names });
   });
 
+  it('applies to names whose end only quotes can tell', async () => {
+    const added = 'diff --git a/one /b b/one /b\nnew file mode 100644\nindex 0000000..e69de29\n';
+    const { applied, refusal, names: now } = await apply(added);
+    assert.deepEqual([applied, refusal, now], ['exact', '', [...names, 'one /b']]);
+  });
+
   it('applies near its position if its context differs, and reports that', async () => {
     const result = await apply(part('a', wrongContext));
     assert.deepEqual([result.applied, result.a, result.names], ['fuzzy', changed, names]);
