@@ -31,15 +31,3 @@ plain() {
 /** Writes a latin-1 name on one line, whatever bytes it has, for `printf %b` to read. */
 export const octalName = (name: string): string =>
   [...Buffer.from(name, 'latin1')].map((byte) => `\\0${byte.toString(8).padStart(3, '0')}`).join('');
-
-/**
- * Sets `packing` to the options with which `git add` and `git update-index` write many files into one pack: a file for each would cost
- * most of the time and the disk. Older ones would write a pack for each. Diffs must not be made with them, since such files count as
- * binary there.
- */
-export const packManyFiles = `
-packing=
-case $(git version) in
-  'git version 2.39'*|'git version 2.'[4-9][0-9]*|'git version 2.'[1-9][0-9][0-9]*|'git version '[3-9].*) packing='-c core.bigFileThreshold=1 -c core.fsync=none' ;;
-esac
-`;

@@ -1,4 +1,4 @@
-import { gitPrelude, packManyFiles } from '../plain-git.ts';
+import { gitPrelude } from '../plain-git.ts';
 import { innerRepositories } from './inner-repositories.ts';
 
 /**
@@ -71,7 +71,7 @@ export const lacksPrograms = 91;
 export const commitScript = `
 lacking=; for program in bash find git; do command -v $program >/dev/null || lacking="$lacking $program"; done
 [ -z "$lacking" ] || { echo $lacking; exit ${lacksPrograms}; }
-${gitPrelude}${innerRepositories}${stripHistory}${packManyFiles}
+${gitPrelude}${innerRepositories}${stripHistory}
 set -e
 # Git without the repository's hooks, ignored files of the account, and maintenance in the background.
 plainly() { git -c core.excludesFile=/dev/null -c core.safecrlf=false -c core.hooksPath=/dev/null -c maintenance.auto=false -c gc.auto=0 "$@"; }
@@ -79,11 +79,11 @@ commit() { plainly -c user.name=temper -c user.email=temper@localhost -c commit.
 # Adds all files that git accepts. One that it refuses is untracked, such as a repository without a commit: the kept base has it. Where
 # a file does not have the encoding that its attributes say, all are stored as they are.
 add() {
-  plainly $packing add -A 2>/dev/null && return
-  plainly $packing add -A --ignore-errors 2>/dev/null || [ $? -eq 1 ] && return
+  plainly add -A 2>/dev/null && return
+  plainly add -A --ignore-errors 2>/dev/null || [ $? -eq 1 ] && return
   mkdir -p .git/info && [ ! -e .git/info/attributes ] || cp .git/info/attributes .git/attributes.before
   printf '\\n%s\\n' '* !working-tree-encoding' >>.git/info/attributes
-  plainly $packing add -A --ignore-errors || [ $? -eq 1 ]
+  plainly add -A --ignore-errors || [ $? -eq 1 ]
   if [ -e .git/attributes.before ]; then mv .git/attributes.before .git/info/attributes; else rm .git/info/attributes; fi
 }
 strip_inner

@@ -1,5 +1,5 @@
 import type { Sandbox } from '../../sandbox/sandbox.ts';
-import { gitPrelude, packManyFiles, plainRepository } from '../plain-git.ts';
+import { gitPrelude, plainRepository } from '../plain-git.ts';
 import { innerRepositories } from './inner-repositories.ts';
 import { requireSuccess } from './require-success.ts';
 
@@ -21,13 +21,13 @@ const outputBytes = 64 * 1024;
  * back.
  */
 const keepScript = `
-${gitPrelude}${plainRepository}${innerRepositories}${packManyFiles}
+${gitPrelude}${plainRepository}${innerRepositories}
 set -e
 [ ! -e ${keptBase} ] || rm -rf ${keptBase} ${keptRules}
 plain ${keptBase}
 
 # Adds the files named on stdin to the kept index.
-put() { GIT_DIR=${keptBase} GIT_WORK_TREE="$top" git $packing update-index --add --remove --replace "$@" --stdin; }
+put() { GIT_DIR=${keptBase} GIT_WORK_TREE="$top" git update-index --add --remove --replace "$@" --stdin; }
 # Keeps what the repository in this directory tracks, apart from the repositories in it.
 keep() (
   [ -f .git/index ] || exit 0

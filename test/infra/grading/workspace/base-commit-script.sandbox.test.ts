@@ -151,16 +151,6 @@ line'; inside broken && rm broken/.git/HEAD; inside /tmp/other && mkdir linked &
     assert.equal(await said(sandbox, 'git -C sub status --short'), '?? f\n');
   });
 
-  it('costs no file for each file of the workspace', async () => {
-    const { sandbox, baseCommit } = await prepared(['for n in $(seq 300); do echo $n >f$n; done']);
-    assert.equal(await said(sandbox, 'find .git/objects -type f | wc -l; git fsck --full; git status --short'), '4\n');
-    await said(sandbox, 'echo changed >f7');
-    const store = createFileStore(join(root, 'blobs'));
-    const options = { workdir: '/workspace', baseCommit, failedBefore: false };
-    const { patch } = await captureDiff(sandbox, store, options, signal);
-    assert.match(String(await store.get(patch.digest)), /-7\n\+changed\n/);
-  });
-
   it('keeps a directory that ignores itself out of every diff', async () => {
     const { sandbox, baseCommit } = await prepared([
       'mkdir -p .venv/lib && echo "*" >.venv/.gitignore && echo x >.venv/lib/x && echo a >a',
