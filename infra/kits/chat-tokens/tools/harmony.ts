@@ -44,6 +44,8 @@ class HarmonyParser implements ReplyParser {
   #buffer = '';
   /** Follows the arguments, to tell a delimiter in one of their strings from one that ends them. */
   #scanner = createJsonScanner();
+  /** Whether the arguments begin as JSON does; null before their first character. */
+  #isJson: boolean | null = null;
 
   constructor({ tokens, tools, promptIds }: ParserInput) {
     this.#reader = createPieceReader(tokens, [start, channel, constrain, message, end, finish, call]);
@@ -72,6 +74,7 @@ class HarmonyParser implements ReplyParser {
     this.#head = readHead(this.#buffer);
     this.#buffer = '';
     this.#scanner = createJsonScanner();
+    this.#isJson = null;
     this.#begin();
     return [];
   }
@@ -79,12 +82,15 @@ class HarmonyParser implements ReplyParser {
   #addText(text: string): ReplyEvent[] {
     if (this.#head !== null && this.#head.recipient === null) return this.#addReplyText(this.#head.kind, text);
     this.#buffer += text;
-    if (this.#head !== null) this.#scanner.push(text);
+    if (this.#head === null) return [];
+    const first = /\S/.exec(text)?.[0];
+    if (first !== undefined) this.#isJson ??= first === '{' || first === '[';
+    this.#scanner.push(text);
     return [];
   }
 
   #isInArgument(): boolean {
-    return this.#head?.recipient != null && /^\s*[{[]/.test(this.#buffer) && this.#scanner.isInString();
+    return this.#head?.recipient != null && this.#isJson === true && this.#scanner.isInString();
   }
 
   #begin(): void {

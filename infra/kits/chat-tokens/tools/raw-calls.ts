@@ -61,8 +61,11 @@ interface Pairing {
 export function readRawCalls(rest: string, syntax: RawSyntax, tools: OfferedTools): readonly Span[] {
   const spans = readSpans(rest, syntax, tools);
   const found = spans.filter(({ reading }) => reading !== null);
+  const first = found.findIndex(({ reading }) => reading !== null && isWellFormed(reading));
   const isDoubtful = found.some(({ coded, reading }, at) => {
     if (reading === null || isWellFormed(reading)) return false;
+    // A lone opening before the first call is no part of a value.
+    if (at < first && coded.slice(syntax.open.length).search(syntax.outer) < 0) return false;
     return at < found.length - 1 || coded.includes(syntax.close);
   });
   return found.length > 1 && isDoubtful ? ambiguous(rest) : spans;

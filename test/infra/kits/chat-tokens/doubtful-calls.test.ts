@@ -72,6 +72,14 @@ describe('a value in the XML function syntax', () => {
     }
   });
 
+  it('may follow an opening without a call, which is counted', async () => {
+    await using tiny = await load('qwen', 'families/function-xml.jinja');
+    for (const before of ['<tool_call>\n', 'I use <tool_call> now.\n']) {
+      const got = read(tiny, before + xml('bash', { command: 'ls' }));
+      assert.deepEqual([got.given, got.statuses], [[['bash', { command: 'ls' }]], ['unclosed', 'ok']], before);
+    }
+  });
+
   it('leaves the call as text where its end is in doubt', async () => {
     await using tiny = await load('qwen', 'families/function-xml.jinja');
     const end = '\n</parameter>\n</function>\n</tool_call>\n';
@@ -236,6 +244,26 @@ describe('a command in a fenced block', () => {
     await using tiny = await tinyFamily('qwen', template);
     const got = read(tiny, "```bash\ncat > a.md <<'EOF'\n```\nls\n```\n", { tools: [bash] });
     assert.deepEqual([got.given, got.statuses], [[], ['ambiguous']]);
+  });
+
+  it('is given where the signs of a heredoc begin none', async () => {
+    await using tiny = await tinyFamily('qwen', template);
+    const commands = ["sed -i 's/x/std::cout << y/' a.cpp", 'python3 -c "print(1 << n)"', "grep -n '<<EOF' a.sh"];
+    for (const command of commands) {
+      for (const more of ['', 'Then:\n```python\nprint(1)\n```\n']) {
+        const got = read(tiny, `\`\`\`bash\n${command}\n\`\`\`\n${more}`, { tools: [bash] });
+        assert.deepEqual([got.given, got.statuses], [[['bash', { command }]], ['ok']], command);
+      }
+    }
+  });
+
+  it('may name the delimiter that ends reasoning', async () => {
+    await using tiny = await tinyFamily('qwen', `${template}{# </think> #}`);
+    const command = "grep -rn '</think>' src";
+    for (const thought of ['', '<think>\nplan</think>\n']) {
+      const got = read(tiny, `${thought}\`\`\`bash\n${command}\n\`\`\``, { tools: [bash] });
+      assert.deepEqual([got.given, got.statuses], [[['bash', { command }]], ['ok']], thought);
+    }
   });
 
   it('is a thought before the end of reasoning, and counted in reasoning that never ends', async () => {
