@@ -42,8 +42,9 @@ export function partOf(part: ContentPart, at: string, { fields }: TextParts): st
   const field = fields.get(part.type);
   const text = field === undefined ? undefined : (part[field] ?? '');
   if (typeof text === 'string') return text;
+  // The upstream server would fetch an image at an address for an agent that has no network itself.
   const image = images.safeParse(part).data;
-  if (image !== undefined) return image;
+  if (image?.url.startsWith('data:')) return image;
   const other = others.safeParse(part).data;
   if (other !== undefined) return other;
   const what = notes.get(part.type);

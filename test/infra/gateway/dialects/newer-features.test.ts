@@ -192,12 +192,22 @@ describe('an image', () => {
   });
 
   it('in a result of a tool is read too', () => {
-    const content = [{ type: 'image', source: { type: 'url', url: 'https://example.com/a.png' } }];
+    const source = { type: 'base64', media_type: 'image/png', data: 'aGk=' };
+    const content = [{ type: 'image', source }];
     const { messages } = dialect('anthropic-messages').read({
       messages: [{ role: 'user', content: [{ type: 'tool_result', tool_use_id: 'a', content }] }],
     }).conversation;
-    const url = 'https://example.com/a.png';
+    const url = 'data:image/png;base64,aGk=';
     assert.deepEqual(messages, [{ role: 'tool', callId: 'a', name: null, text: note, parts: [{ url }] }]);
+  });
+
+  it('at an address is not passed on, since the model server would fetch it', () => {
+    for (const url of ['http://169.254.169.254/', 'https://example.com/a.png', 'file:///etc/passwd']) {
+      const { messages } = dialect('openai-chat').read({
+        messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }],
+      }).conversation;
+      assert.deepEqual(messages, [{ role: 'user', text: '[image: not shown to this model]' }], url);
+    }
   });
 
   it('that nothing can read has a note of its own', () => {
