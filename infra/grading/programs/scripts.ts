@@ -116,7 +116,8 @@ path=$path:
 set -f; IFS=:; set -- $path; unset IFS; set +f
 # Tests may enter the virtual environments of the workdir, or name programs in them.
 for venv in "$workdir"/pyvenv.cfg "$workdir"/*/pyvenv.cfg "$workdir"/.[!.]*/pyvenv.cfg \\
-  "$workdir"/*/*/pyvenv.cfg "$workdir"/*/.[!.]*/pyvenv.cfg; do
+  "$workdir"/*/*/pyvenv.cfg "$workdir"/*/.[!.]*/pyvenv.cfg \\
+  "$workdir"/.[!.]*/*/pyvenv.cfg "$workdir"/.[!.]*/.[!.]*/pyvenv.cfg; do
   bin=\${venv%/*}/bin
   [ -f "$venv" ] && [ -d "$bin" ] || continue
   case :$path in *:"$bin":*) ;; *) set -- "$bin" "$@" ;; esac

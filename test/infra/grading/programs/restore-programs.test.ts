@@ -77,6 +77,27 @@ describe("programs in directories of the agent's", () => {
     }
   });
 
+  it('are put back in virtual environments that no PATH names, hidden ones too', async () => {
+    for (const place of ['.venv', 'env', '.tox/py311', '.nox/.a', 'sub/.venv', 'sub/env']) {
+      const venv = join(workdir, place);
+      await mkdir(join(venv, 'bin'), { recursive: true });
+      await writeFile(join(venv, 'pyvenv.cfg'), 'home = /usr/bin\n');
+      await writeFile(join(venv, 'bin', 'judge'), '#!/bin/sh\nexit 1\n');
+      for (const path of [
+        join(workdir, place.split('/')[0] ?? ''),
+        venv,
+        join(venv, 'bin'),
+        join(venv, 'bin', 'judge'),
+      ])
+        await give(path, 0o755);
+      const base = await read('/usr/bin:/bin');
+      await plant(join(venv, 'bin', 'judge'));
+      const { flags } = await restore(base);
+      assert.match(flags[0]?.evidence ?? '', /judge was changed, and was restored/, place);
+      assert.equal(await readFile(join(venv, 'bin', 'judge'), 'utf8'), '#!/bin/sh\nexit 1\n', place);
+    }
+  });
+
   it('are refused and flagged where the agent itself cannot list them', { skip: agent.uid === undefined }, async () => {
     const base = await read();
     const elsewhere = join(workdir, 'elsewhere');
