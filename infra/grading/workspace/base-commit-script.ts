@@ -88,12 +88,15 @@ add() {
 }
 strip_inner
 strip
+# From here on the repository is named: git does not ask then whose it is, which its older versions let no variable answer.
 if [ -e .git ]; then
+  export GIT_DIR=.git
   # Commit what the set-up changed.
   add
   if ! git rev-parse -q --verify HEAD >/dev/null || ! git diff --cached --quiet; then commit; fi
 else
   git init -q --template= . && echo 'ref: refs/heads/main' >.git/HEAD
+  export GIT_DIR=.git
   add
   commit
 fi

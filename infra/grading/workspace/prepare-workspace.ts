@@ -84,7 +84,7 @@ export async function prepareWorkspace(
 const incomplete = (lacking: string): TemperFailure =>
   new TemperFailure(
     'UnsupportedTask',
-    `expected the image of a sandbox to have bash, find and git, got none of ${lacking.split(' ').join(', ')}; install what is missing in the image`,
+    `expected the image of a sandbox to have bash, find and git, got one without ${lacking.split(' ').join(', ')}; install what is missing in the image`,
   );
 
 /** Removes paths of the image, as root: files outside the workdir do not belong to the agent. */
