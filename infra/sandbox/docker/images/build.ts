@@ -99,11 +99,23 @@ const isRejection = (error: unknown): error is Error =>
  */
 function labelled({ files, stageLines, lastLines = [] }: BuildContext, stack: string): FileTree {
   const text = new TextDecoder().decode(files.get(dockerfileName)?.bytes);
-  let end = text.length;
-  // A backslash at the end would take the next line.
-  while (lastLines.length > 0 && /[\\\s]/.test(text[end - 1] ?? '')) end -= 1;
-  const lines = [...text.slice(0, end).split('\n'), ...lastLines];
+  const lines = lastLines.length === 0 ? text.split('\n') : [...closedLines(text), ...lastLines];
   const label = `LABEL ${builderLabel}=${JSON.stringify(stack)}`;
   const marked = lines.flatMap((line, index) => (stageLines.includes(index + 1) ? [line, label] : [line]));
   return new Map([...files, [dockerfileName, { mode: 0o644, bytes: Buffer.from(marked.join('\n')) }]]);
+}
+
+/**
+ * Returns the lines of a Dockerfile up to the end of its last instruction. A backslash there would take the next line, also over
+ * comments.
+ */
+function closedLines(text: string): string[] {
+  const lines = text.split('\n');
+  for (let last = lines.pop(); last !== undefined; last = lines.pop()) {
+    let end = last.length;
+    while (/[\\\s]/.test(last[end - 1] ?? '')) end -= 1;
+    const line = last.slice(0, end);
+    if (line !== '' && !/^\s*#/.test(line)) return [...lines, line];
+  }
+  return [];
 }
