@@ -14,7 +14,9 @@ import { createCached } from './cache.ts';
 import { createView, harmless } from './repository.ts';
 
 const run = promisify(execFile);
-const branchesAndTags = ['+refs/heads/*:refs/heads/*', '+refs/tags/*:refs/tags/*'] as const;
+/** Later branches and tags are fetched beside those of the clone, which keep what they stood for. */
+const fetched = 'refs/fetched';
+const branchesAndTags = [`+refs/heads/*:${fetched}/heads/*`, `+refs/tags/*:${fetched}/tags/*`] as const;
 
 type GitLocation = Extract<DataSetLocation, { kind: 'git' }>;
 
@@ -26,7 +28,7 @@ export interface CheckOuts {
 
 /**
  * Writes the files of a revision of a cloned repository to disk, once per host and commit, and returns the path that the
- * location names in them. A branch stands for the commit that it had when the repository was cloned. Throws TemperFailure
+ * location names in them. A branch stands for the commit that it had when it was cloned or first found. Throws TemperFailure
  * UnknownTask.
  */
 export async function checkOutRevision(
@@ -45,20 +47,25 @@ export async function checkOutRevision(
 
 async function resolveCommit(repository: string, location: GitLocation, offline: boolean): Promise<string> {
   const git = (...args: readonly string[]) => run('git', [`--git-dir=${repository}`, ...harmless, ...args]);
-  const find = () =>
-    git('rev-parse', '--verify', '--quiet', '--end-of-options', `${location.revision}^{commit}`).then(
+  const find = (name: string) =>
+    git('rev-parse', '--verify', '--quiet', '--end-of-options', `${name}^{commit}`).then(
       ({ stdout }) => stdout.trim(),
       () => null,
     );
-  const known = await find();
+  const known = await find(location.revision);
   if (known !== null) return known;
   if (!offline) {
     // The clone may be older than the revision.
-    await git('fetch', '--quiet', 'origin', ...branchesAndTags).catch((cause: unknown) => {
+    await git('fetch', '--quiet', '--no-tags', 'origin', ...branchesAndTags).catch((cause: unknown) => {
       throw unknown(location, 'a git repository', errorMessage(cause).trim().slice(-300));
     });
+    // From now on it stands for this commit, as those of the clone do.
+    for (const kind of ['heads', 'tags']) {
+      const commit = await find(`${fetched}/${kind}/${location.revision}`);
+      if (commit !== null) await git('update-ref', `refs/${kind}/${location.revision}`, commit);
+    }
   }
-  const found = await find();
+  const found = await find(location.revision);
   if (found !== null) return found;
   throw unknown(location, 'a branch, a tag or a commit', JSON.stringify(location.revision));
 }
@@ -71,6 +78,8 @@ async function writeCommit(repository: string, commit: string, draft: string): P
     // Nothing is awaited before the output is read: Node drops the output of a process that has ended without a reader.
     const git = spawn('git', [...options, 'archive', '--format=tar', commit], { stdio: ['ignore', 'pipe', 'pipe'] });
     const ended = once(git, 'close');
+    // It is awaited once the output has been read.
+    ended.catch(() => undefined);
     const errors = buffer(git.stderr);
     const links = await unpackTar([git.stdout], draft).catch((cause: unknown) => {
       git.kill();

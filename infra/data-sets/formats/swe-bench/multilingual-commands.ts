@@ -1,4 +1,4 @@
-import type { TestCommand, TestCommands } from './test-command.ts';
+import { named, type TestCommand, type TestCommands } from './test-command.ts';
 
 /*
  * The test commands of SWE-bench Multilingual (swebench/harness/constants/c.py, javascript.py, php.py, rust.py), whose rows have the
@@ -272,13 +272,13 @@ const repositories: Readonly<Record<string, NumberedTests>> = {
 export const multilingualCommands: TestCommands = {
   repositories: Object.keys(repositories),
   find(repository, version): TestCommand | null {
-    const known = repositories[repository];
-    const tests = known?.tests[version ?? ''];
+    const known = named(repositories, repository);
+    const tests = known && named(known.tests, version ?? '');
     if (known === undefined || tests === undefined) return null;
     const { runner, logParser } = known;
     const before = known.before?.(tests) ?? [];
     return { command: `${runner} ${tests}`.trim(), logParser, before, namesTests: true };
   },
-  parser: (repository) => repositories[repository]?.logParser ?? null,
-  versions: (repository) => Object.keys(repositories[repository]?.tests ?? {}),
+  parser: (repository) => named(repositories, repository)?.logParser ?? null,
+  versions: (repository) => Object.keys(named(repositories, repository)?.tests ?? {}),
 };

@@ -1,4 +1,4 @@
-import type { TestCommand, TestCommands } from './test-command.ts';
+import { named, type TestCommand, type TestCommands } from './test-command.ts';
 
 /**
  * The test commands of SWE-bench's harness by repository and version (swebench/harness/constants/python.py and
@@ -121,11 +121,11 @@ const repositories: Readonly<Record<string, readonly VersionedCommand[]>> = {
 export const sweBenchCommands: TestCommands = {
   repositories: Object.keys(repositories),
   find: (repository, version) => {
-    const commands = repositories[repository] ?? [];
+    const commands = named(repositories, repository) ?? [];
     // If all versions use the same command, a row need not name its version.
     if (version === null) return commands.length === 1 ? (commands[0] ?? null) : null;
     return commands.find(({ versions }) => versions.includes(version)) ?? null;
   },
-  parser: (repository) => repositories[repository]?.[0]?.logParser ?? null,
-  versions: (repository) => repositories[repository]?.flatMap(({ versions }) => versions) ?? [],
+  parser: (repository) => named(repositories, repository)?.[0]?.logParser ?? null,
+  versions: (repository) => named(repositories, repository)?.flatMap(({ versions }) => versions) ?? [],
 };

@@ -1,4 +1,4 @@
-import type { TestCommand, TestCommands } from './test-command.ts';
+import { named, type TestCommand, type TestCommands } from './test-command.ts';
 
 const pytest: TestCommand = { command: 'pytest -rA', logParser: 'parse_log_pytest' };
 
@@ -23,7 +23,7 @@ const commands: Readonly<Record<string, TestCommand>> = {
 /** The test commands of SWE-Gym's repositories. */
 export const sweGymCommands: TestCommands = {
   repositories: Object.keys(commands),
-  find: (repository) => commands[repository] ?? null,
-  parser: (repository) => commands[repository]?.logParser ?? null,
+  find: (repository) => named(commands, repository) ?? null,
+  parser: (repository) => named(commands, repository)?.logParser ?? null,
   versions: () => [],
 };

@@ -30,3 +30,7 @@ export const eitherOf = (one: TestCommands, other: TestCommands): TestCommands =
   parser: (repository) => one.parser(repository) ?? other.parser(repository),
   versions: (repository) => [...one.versions(repository), ...other.versions(repository)],
 });
+
+/** Returns the value of a table under a name that a row gives, whatever that is; a bare look-up would find `constructor`. */
+export const named = <Value>(table: Readonly<Record<string, Value>>, name: string): Value | undefined =>
+  Object.hasOwn(table, name) ? table[name] : undefined;

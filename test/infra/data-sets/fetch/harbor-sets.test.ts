@@ -124,6 +124,8 @@ it('reads the tasks of a git repository at a revision, once per host, and then o
   await assert.rejects(fixture.tasks.list(`${set}@${second}`), failure('UnknownTask', /expected a branch, a tag or a/));
   // A commit that is newer than the clone is fetched.
   assert.equal((await online.list(`${set}@${second}`)).length, 3);
+  // The branch of the clone stands for the same commit as before.
+  assert.equal((await online.list(`${set}@main/tasks`)).length, 2);
   const name = useName(parseDataSetAddress(set) ?? assert.fail());
   const uses = await readFile(join(fixture.root, '../cache/data-sets/uses', name), 'utf8');
   assert.match(uses, /^repositories\/[0-9a-f]{24}\.git\nunpacked\/[0-9a-f]{24}\n$/);

@@ -3,6 +3,9 @@ import { execFileSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { it } from 'node:test';
+import { multilingualCommands } from '../../../../infra/data-sets/formats/swe-bench/multilingual-commands.ts';
+import { sweBenchCommands } from '../../../../infra/data-sets/formats/swe-bench/swe-bench-commands.ts';
+import { sweGymCommands } from '../../../../infra/data-sets/formats/swe-bench/swe-gym-commands.ts';
 import {
   createDataSetFixture,
   type DataSetFixture,
@@ -133,4 +136,15 @@ it('patches a repository from a mirror so that it names its passing tests, as in
   // Set-up runs again after a worker died during it.
   for (const command of [...setup, ...setup]) execFileSync('bash', ['-c', command], { cwd });
   assert.equal(await readFile(join(cwd, 'tox.ini'), 'utf8'), 'commands =\n    pytest -rA {posargs}\n');
+});
+
+it('knows no repository and no version by a name that every object has', () => {
+  for (const commands of [sweBenchCommands, sweGymCommands, multilingualCommands]) {
+    assert.deepEqual([commands.find('constructor', '1'), commands.parser('constructor')], [null, null]);
+    assert.deepEqual(commands.versions('constructor'), []);
+    for (const repository of commands.repositories) {
+      const command = commands.find(repository, 'constructor')?.command ?? '';
+      assert.doesNotMatch(command, /native code/, repository);
+    }
+  }
 });
