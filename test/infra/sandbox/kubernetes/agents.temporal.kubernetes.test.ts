@@ -15,6 +15,8 @@ import { repositoryRoot } from '../../../helpers/sources.ts';
 const run = promisify(execFile);
 const programs = 'temper-programs:agents';
 
+const namespace = await testNamespace('agents');
+
 describe('an unmodified agent in a Pod', () => {
   let provider: ReturnType<typeof createKubernetesProvider>;
   let rollouts: AgentRollouts;
@@ -24,7 +26,6 @@ describe('an unmodified agent in a Pod', () => {
     const script = join(repositoryRoot, 'infra/images/programs.ts');
     await replaceImage(programs, () => run(process.execPath, [script, programs, ...packagedAgents]));
     await loadImages(programs);
-    const namespace = await testNamespace('agents');
     provider = createKubernetesProvider({ stack: 'test-stack', namespace, programs, requests: 0.01 });
     rollouts = await startAgentRollouts(
       async (promptIds, { model: { tokens } }) => {
