@@ -22,7 +22,7 @@ export interface StagedInstruction extends Instruction {
 
 /** The most characters that take the place of variables in a Dockerfile: each ARG may double those before it. */
 const mostCharacters = 2 ** 20;
-/** The characters that a variable counts as which a stage has from the one that it starts from. */
+/** The characters for which a variable counts that a stage takes over from the one that it starts from. */
 const inheritedCharacters = 32;
 
 /**

@@ -54,7 +54,7 @@ interface Pairing {
  * whatever is in it. An end and a start within a call, with nothing but blanks between them, may separate two calls, each with
  * a lone start or end in a value, so that such a call is not given either. A value that holds an end, blanks and a start, in
  * this order, reads like two calls. Where one of several can't be read, it may be a part of another one's value, so
- * that none is given; only the last one may be cut off.
+ * that none is given. Only the last one may be cut off, and only an opening without a call may precede the first.
  *
  * Forgotten delimiters are repaired where no value holds one and all calls have the same line breaks.
  */
