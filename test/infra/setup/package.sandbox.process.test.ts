@@ -164,12 +164,12 @@ describe('the packed package, installed in an empty folder', () => {
   });
 });
 
-/** Waits for the line by which `temper up` says that every part runs. */
+/** Waits for the last line of the table that `temper up` prints as soon as every part runs. */
 async function untilReady(stack: ChildProcess): Promise<void> {
   const seen: string[] = [];
   for await (const line of createInterface({ input: stack.stdout ?? assert.fail('no output') })) {
     seen.push(line);
-    if (/ready|Ctrl-C/i.test(line)) return;
+    if (/^home\s/.test(line)) return;
   }
   assert.fail(`expected the stack to become ready, got ${seen.join('\n')}`);
 }
