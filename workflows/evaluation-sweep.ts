@@ -11,9 +11,8 @@ import { handlePause } from './shared/pause.ts';
 import { pauseAtFailure } from './shared/pause-at-failure.ts';
 import { type Attempts, cancelAttempts, makeAttempts } from './sweep/attempts.ts';
 import { createSweepRollouts } from './sweep/rollouts.ts';
-import { createSweepTally, type SweepFigures, type SweepTally } from './sweep/tally.ts';
+import { createSweepTally, type SweepTally } from './sweep/tally.ts';
 import { createSweepView, type SweepView } from './sweep/view.ts';
-import { createSweepWindows, type SweepWindows, windowsNeeded } from './sweep/windows.ts';
 
 /** A sweep's input with the parts that work on it. */
 interface Sweep {
@@ -21,8 +20,6 @@ interface Sweep {
   readonly tally: SweepTally;
   readonly view: SweepView;
   readonly attempts: Attempts;
-  /** The windows that make the attempts, if there are too many for one workflow. */
-  windows: SweepWindows | null;
 }
 
 /**
@@ -48,8 +45,7 @@ export async function evaluationSweep(request: SweepRequest, carried?: SweepStat
       tally.begin(await batches.planSweep({ sweep: workflowId, sweepKey, startedAt, input }));
     }
     view.phase = 'running';
-    if (windowsNeeded(input, tally.plan) === 1) await makeAttempts(sweep.attempts);
-    else await inWindows(sweep);
+    await makeAttempts(sweep.attempts);
   } catch (error) {
     if (!CancellationScope.current().consideredCancelled) {
       if (!(error instanceof ContinueAsNew)) view.failed(error);
@@ -69,7 +65,7 @@ function createSweep(input: SweepInput, carried: SweepState | null): Sweep {
   const sweep: Sweep = {
     input,
     tally,
-    view: createSweepView(input, () => figuresOf(sweep)),
+    view: createSweepView(input, tally),
     attempts: {
       sweep: workflowId,
       sweepKey,
@@ -78,33 +74,20 @@ function createSweep(input: SweepInput, carried: SweepState | null): Sweep {
       show: () => sweep.view.show(),
       continueAsNew: () => continueInNewest<typeof evaluationSweep>(input, tally.state()),
     },
-    windows: null,
   };
   return sweep;
 }
 
-const figuresOf = ({ windows, tally }: Sweep): SweepFigures => windows?.figures() ?? tally;
-
-/** Makes the attempts in windows. Their reports are so few that the sweep needs no continue-as-new. */
-async function inWindows(sweep: Sweep): Promise<void> {
-  const { input, tally, view } = sweep;
-  sweep.windows = createSweepWindows({ input, tally, changed: () => view.show() });
-  await sweep.windows.run();
-}
-
-async function summarise(sweep: Sweep): Promise<SweepResult> {
-  const { input, tally, windows } = sweep;
+async function summarise({ input, tally }: Sweep): Promise<SweepResult> {
   const { workflowId, firstExecutionRunId } = workflowInfo();
-  const { pin, endedEarly } = figuresOf(sweep);
-  const plan: SweepPlan = { ...tally.plan, policyVersion: pin.policyVersion };
+  const plan: SweepPlan = { ...tally.plan, policyVersion: tally.pin.policyVersion };
   return batches.summariseSweep({
     sweep: workflowId,
     sweepKey: firstExecutionRunId,
     input,
     plan,
     chunks: tally.unsaved.chunks,
-    ...(windows !== null && { windowChunks: windows.chunks() }),
-    endedEarly: tally.endedEarly ?? endedEarly,
+    endedEarly: tally.endedEarly,
     startedAt: tally.startedAt,
     endedAt: Date.now(),
   });
@@ -112,11 +95,10 @@ async function summarise(sweep: Sweep): Promise<SweepResult> {
 
 /** Cancels every rollout in flight, waits for their ends, and summarises those that had ended. */
 async function cancelEverything(sweep: Sweep): Promise<void> {
-  const { tally, view, attempts, windows } = sweep;
+  const { tally, view, attempts } = sweep;
   view.phase = 'cancelling';
   tally.endedEarly ??= 'cancelled';
-  if (windows === null) await cancelAttempts(attempts);
-  else await windows.untilCancelled();
+  await cancelAttempts(attempts);
   if (tally.begun) {
     await summarise(sweep).catch((error) =>
       log.warn('the cancelled sweep has no report', { error: rootMessage(error) }),

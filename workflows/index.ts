@@ -5,6 +5,5 @@ export { reaper } from './reaper.ts';
 export { regrade } from './regrade.ts';
 export { retention } from './retention.ts';
 export { rollout } from './rollout.ts';
-export { sweepWindow } from './sweep-window.ts';
 export { trainingRun } from './training-run.ts';
 export { trainingStep } from './training-step.ts';

@@ -1,6 +1,6 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { newestChain } from '../../infra/temporal/chain.ts';
-import { belongsToNamesake, isWindowOf } from '../../workflows/contracts/ids.ts';
+import { belongsToNamesake } from '../../workflows/contracts/ids.ts';
 import { searchAttributes } from '../../workflows/contracts/search-attributes.ts';
 import { atBoundary } from '../boundary.ts';
 import type { ControlActivities } from '../interfaces/control.ts';
@@ -11,13 +11,13 @@ export function createReapActivities(client: Client): Pick<ControlActivities, 'c
 }
 
 /**
- * Cancels groups and rollouts whose run, sweep or window of a sweep is closed. They outlive the executions of these by design, and a
- * new one of the same name does not wait for them.
+ * Cancels groups and rollouts whose run or sweep is closed. They outlive the executions of these by design, and a new one of the
+ * same name does not wait for them.
  */
 export async function cancelOrphans(
   client: Client,
 ): Promise<{ readonly groups: readonly string[]; readonly rollouts: readonly string[] }> {
-  /** The key of each run, sweep or window that is running, by name; null if none is. Each is looked up once. */
+  /** The key of each run or sweep that is running, by name; null if none is. Each is looked up once. */
   const keys = new Map<string, Promise<string | null>>();
   async function runningKey(name: string): Promise<string | null> {
     // Retention may have removed it. An unreachable server proves nothing, so its error is thrown.
@@ -34,14 +34,11 @@ export async function cancelOrphans(
   async function cancelThose(type: 'group' | 'rollout'): Promise<string[]> {
     const cancelled: string[] = [];
     const query = `WorkflowType="${type}" AND ExecutionStatus="Running" AND ${searchAttributes.run.name} IS NOT NULL`;
-    for await (const { workflowId, runId, typedSearchAttributes, parentExecution } of client.workflow.list({ query })) {
+    for await (const { workflowId, runId, typedSearchAttributes } of client.workflow.list({ query })) {
       const run = typedSearchAttributes.get(searchAttributes.run);
       if (run === undefined) continue;
       const key = await keyOf(run);
-      if (key !== null && !belongsToNamesake(workflowId, run, key)) {
-        const parent = parentExecution?.workflowId;
-        if (parent == null || !isWindowOf(parent, run, key) || (await keyOf(parent)) !== null) continue;
-      }
+      if (key !== null && !belongsToNamesake(workflowId, run, key)) continue;
       if (await cancelListed(client, workflowId, runId)) cancelled.push(workflowId);
     }
     return cancelled;

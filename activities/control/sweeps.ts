@@ -53,8 +53,8 @@ const concurrentQueries = 16;
 
 const addressList = z.array(z.string()).min(1);
 const leftOutList = z.array(z.object({ address: z.string(), why: z.string() }));
-/** Returns the name of the records that hold the rows of a sweep, or of one of its windows. */
-const rowsName = (window?: number): string => (window === undefined ? 'rollouts' : `rollouts-of-${window}`);
+/** The name of the records that hold the rows of a sweep. */
+const rowsName = 'rollouts';
 
 /** Creates the activities of a sweep: they plan it, read the ends of rollouts, and write records and the report. */
 export function createSweepActivities(deps: SweepDependencies): SweepActivities {
@@ -87,15 +87,11 @@ export function createSweepActivities(deps: SweepDependencies): SweepActivities 
     readAddresses: ({ list, from, count }) =>
       atBoundary(async () => ({ addresses: (await readList(list)).slice(from, from + count) })),
     endedRollouts: (input) => atBoundary(async () => endedRollouts(deps, input, await readList(input.list))),
-    recordSweepRows: ({ sweepKey, window, chunk, rows }) =>
-      atBoundary(() => writeChunk(records, { runKey: sweepKey, name: rowsName(window) }, chunk, rows)),
-    summariseSweep: ({ chunks, windowChunks = [], plan, ...sweep }) =>
+    recordSweepRows: ({ sweepKey, chunk, rows }) =>
+      atBoundary(() => writeChunk(records, { runKey: sweepKey, name: rowsName }, chunk, rows)),
+    summariseSweep: ({ chunks, plan, ...sweep }) =>
       atBoundary(async () => {
-        const rowsOf = async (of: number, window?: number): Promise<readonly SweepRow[]> =>
-          (await readChunks(records, { runKey: sweep.sweepKey, name: rowsName(window) }, of)) as readonly SweepRow[];
-        // Not by `push(...rows)`: a call takes some 120,000 arguments at most.
-        let rows = await rowsOf(chunks);
-        for (const [window, of] of windowChunks.entries()) rows = rows.concat(await rowsOf(of, window));
+        const rows = await readChunks(records, { runKey: sweep.sweepKey, name: rowsName }, chunks);
         const { policyVersion, run, upstream, policy } = plan;
         const pin = { policyVersion, ...(upstream !== undefined && { upstream }) };
         const tasks = await readList(plan.list.digest);
@@ -107,7 +103,7 @@ export function createSweepActivities(deps: SweepDependencies): SweepActivities 
           run,
           ...(policy && { pool: policy.pool }),
           tasks,
-          rows,
+          rows: rows as readonly SweepRow[],
           quarantined,
           lacking,
         });

@@ -189,10 +189,9 @@ export interface SweepActivities {
   }): Promise<{ readonly addresses: readonly string[] }>;
   /** Returns the rollouts that have ended, as many as fit into history. With `more` the caller asks again at once. */
   endedRollouts(input: EndedRollouts): Promise<{ readonly rows: readonly SweepRow[]; readonly more: boolean }>;
-  /** Writes one record of rows; `window` names the window that counts its chunks, if the sweep has windows. */
+  /** Writes one record of rows. */
   recordSweepRows(input: {
     readonly sweepKey: string;
-    readonly window?: number;
     readonly chunk: number;
     readonly rows: readonly SweepRow[];
   }): Promise<void>;
@@ -215,10 +214,8 @@ export interface SummariseSweep {
   readonly sweepKey: string;
   readonly input: SweepInput;
   readonly plan: SweepPlan;
-  /** The number of records of the sweep itself. */
+  /** The number of records of rows. */
   readonly chunks: number;
-  /** The number of records of each of its windows, in order. */
-  readonly windowChunks?: readonly number[];
   readonly startedAt: number;
   readonly endedAt: number;
   readonly endedEarly: string | null;

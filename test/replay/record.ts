@@ -6,14 +6,13 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { ApplicationFailure } from '@temporalio/activity';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
-import { groupId, rolloutId, stepId, sweepWindowId } from '../../workflows/contracts/ids.ts';
+import { groupId, rolloutId, stepId } from '../../workflows/contracts/ids.ts';
 import { resumeSignal, runStatusQuery, setBudgetUpdate } from '../../workflows/contracts/messages.ts';
 import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RegradeRequest } from '../../workflows/contracts/regrade.ts';
 import type { RolloutRequest } from '../../workflows/contracts/rollout.ts';
 import type { RunRequest, RunStatus } from '../../workflows/contracts/run.ts';
 import type { SweepRequest } from '../../workflows/contracts/sweep.ts';
-import { bundleChanged, shrinkWindows } from '../helpers/temporal/changed-workflows.ts';
 import type { Script } from '../helpers/temporal/script.ts';
 import { startScriptedStack } from '../helpers/temporal/scripted-stack.ts';
 import { createTwiceLostHost } from '../helpers/temporal/twice-lost-host.ts';
@@ -38,7 +37,6 @@ try {
 } finally {
   await stack.close();
 }
-await recordSweepInWindows();
 await recordStaleRun();
 
 async function recordRun(): Promise<void> {
@@ -167,20 +165,6 @@ async function recordBudgets(): Promise<void> {
   }
   await save('training-run-budget', 'recorded-budget', runHandle.firstExecutionRunId);
   await save('evaluation-sweep-budget', 'recorded-sweep-budget');
-}
-
-async function recordSweepInWindows(): Promise<void> {
-  const workflowBundle = await bundleChanged('sweep/windows.ts', shrinkWindows);
-  stack = await startScriptedStack({ script, suggestContinueAsNewAt: 60, workflowBundle });
-  try {
-    const request: SweepRequest = { tasks: 'generated:test/1', count: 3, attempts: 4, concurrency: 4 };
-    const { firstExecutionRunId: sweepKey, ...handle } = await start('evaluationSweep', 'recorded-windows', request);
-    await handle.result();
-    await save('evaluation-sweep-windows', 'recorded-windows');
-    await save('sweep-window', sweepWindowId('recorded-windows', sweepKey, 0));
-  } finally {
-    await stack.close();
-  }
 }
 
 /** Lets all groups of a run be stale after its first step, also more of them than it takes to pause, and then none. */

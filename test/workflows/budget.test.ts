@@ -3,7 +3,6 @@ import { it } from 'node:test';
 import { parseBudget } from '../../workers/cli/text/budget.ts';
 import { budgetReason, changeBudget, startsAllowed, useOf } from '../../workflows/algorithms/budget.ts';
 import { runInput } from '../../workflows/contracts/run.ts';
-import { partOfWindow } from '../../workflows/sweep/budget.ts';
 
 const used = { rollouts: 20, tokens: 5_000, sandboxHours: 1.5, wallHours: 0.25 };
 
@@ -43,12 +42,6 @@ it('counts the tokens and sandboxes of every outcome', () => {
     infra: { ...one, sandboxSeconds: { local: 900, unknown: 900 } },
   };
   assert.deepEqual(useOf(ledger, 4, 7200), { rollouts: 4, tokens: 200, sandboxHours: 1, wallHours: 2 });
-});
-
-it('gives each window of a sweep its part of the rollouts, and no other limit', () => {
-  const parts = [0, 1, 2].map((window) => partOfWindow({ rollouts: 11, tokens: 100 }, window, 3));
-  assert.deepEqual(parts, [{ rollouts: 4 }, { rollouts: 4 }, { rollouts: 3 }]);
-  assert.deepEqual(partOfWindow({ tokens: 100 }, 0, 3), {});
 });
 
 it('changes the limits that are given, and removes those that are null', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { groupId, rolloutId, stepId, sweepRolloutId, sweepWindowId } from '../../workflows/contracts/ids.ts';
+import { groupId, rolloutId, stepId, sweepRolloutId } from '../../workflows/contracts/ids.ts';
 import { requireShortId } from '../../workflows/contracts/input.ts';
 import { searchAttributes, shownText } from '../../workflows/contracts/search-attributes.ts';
 
@@ -16,7 +16,6 @@ describe('the names of workflows', () => {
       rolloutId(groupId(longest, key, 9_999_999), 255),
       stepId(longest, key, 9_999_999),
       sweepRolloutId(longest, key, { task: 9_999_999, attempt: 9_999, retry: 999 }),
-      sweepWindowId(longest, key, 999),
     ];
     for (const id of ids) assert.ok(id.length <= most, `${id.length}: ${id}`);
     assert.throws(() => requireShortId('trainingRun', `${longest}r`), {

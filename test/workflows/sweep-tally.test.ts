@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
+import fc from 'fast-check';
 import { type SweepPlan, type SweepRow, sweepInput } from '../../workflows/contracts/sweep.ts';
 import { createSweepTally, type SweepTally } from '../../workflows/sweep/tally.ts';
 
@@ -64,4 +65,29 @@ it('counts a reward as a pass if only rounding errors keep it below the least on
   tally.settle(1, row(1, { reward: 0.9999999999999999 }));
   tally.settle(2, row(2, { reward: 0.999_99 }));
   assert.equal(tally.sums.passed, 1);
+});
+
+it('carries the attempts of the largest sweep on within one value of history, each with its retry', () => {
+  const input = sweepInput.parse({ tasks: 'set', attempts: 1000, concurrency: 1500, infraRetries: 2 });
+  const ends = fc.array(fc.tuple(fc.nat(), fc.constantFrom('scored', 'infra', 'cancelled')), { maxLength: 3000 });
+  fc.assert(
+    fc.property(ends, (all) => {
+      const tally = createSweepTally({ input, state: null, nowMs: 0 });
+      tally.begin(plan);
+      tally.take(1500);
+      for (const [which, outcome] of all) {
+        const flying = [...tally.inFlight];
+        const [number, retry] = flying[which % flying.length] ?? assert.fail();
+        tally.settle(number, row(number % 3, { attempt: Math.floor(number / 3), retry, outcome }));
+        tally.take(1);
+      }
+      const { plan: carried, ...state } = tally.state();
+      assert.ok(JSON.stringify(state).length < 8_192, `${JSON.stringify(state).length}`);
+      const next = createSweepTally({ input, state: { plan: carried, ...state }, nowMs: 0 });
+      assert.deepEqual(next.inFlight, new Map([...tally.inFlight].sort(([a], [b]) => a - b)));
+      assert.deepEqual([...next.adopted], [...next.inFlight.keys()]);
+      assert.deepEqual(next.take(1500), tally.take(1500));
+    }),
+    { numRuns: 20 },
+  );
 });

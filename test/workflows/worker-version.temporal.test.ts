@@ -11,15 +11,15 @@ import { controlQueue } from '../../workflows/contracts/queues.ts';
 import type { RegradeResult } from '../../workflows/contracts/regrade.ts';
 import type { RunStatus } from '../../workflows/contracts/run.ts';
 import type { SweepResult } from '../../workflows/contracts/sweep.ts';
-import { bundleChanged, findLostSoon, windowsOf } from '../helpers/temporal/changed-workflows.ts';
+import { bundleChanged, findLostSoon } from '../helpers/temporal/changed-workflows.ts';
 import { type ScriptedWorkers, startScriptedWorkers } from '../helpers/temporal/scripted-activities.ts';
 import { startTestServer, type TestServer } from '../helpers/temporal/temporal.ts';
 import { until as untilWithin } from '../helpers/until.ts';
 
 const run = promisify(execFile);
 const deployment = 'temper-test';
-/** Rollouts of each sweep that are in progress when version B is deployed, and those that begin later. */
-const inProgress = { sweep: 40, windows: 60 };
+/** Rollouts of the sweep that are in progress when version B is deployed, and those that begin later. */
+const inProgress = 96;
 const later = 5;
 const evaluationsAtOnce = 2;
 const graded = 6;
@@ -34,7 +34,7 @@ describe('a version of the control worker that is deployed while 100 rollouts of
   /** The number of starts of the agent of each rollout. */
   const starts = new Map<string, number>();
   let evaluations = 0;
-  let results: readonly [SweepResult, SweepResult, RunStatus, RegradeResult];
+  let results: readonly [SweepResult, RunStatus, RegradeResult];
 
   const version = (buildId: string) => versionOf({ name: deployment, buildId });
   /** Makes a version current, as an operator does. The server knows a version from its first poll on. */
@@ -60,16 +60,12 @@ describe('a version of the control worker that is deployed while 100 rollouts of
     );
 
   /**
-   * Makes something happen in the sweeps and the regrade; returns whether both sweeps have moved on to B. What they begin from
-   * then on begins with B, however slowly the server spreads the news of its current version.
+   * Makes something happen in the sweep and the regrade; returns whether the sweep has moved on to B. What it begins from then on
+   * begins with B, however slowly the server spreads the news of its current version.
    */
   const moveOn = async (): Promise<boolean> => {
-    // A sweep in windows stays and tells its windows, which move on.
-    await Promise.all(
-      ['sweep', 'windows', 'regrade'].map((id) => server.client.workflow.getHandle(id).signal(resumeSignal)),
-    );
-    const moved = 'ExecutionStatus = "Running" AND (WorkflowId = "sweep" OR WorkflowType = "sweepWindow")';
-    return (await byVersion(moved))[1] === 3;
+    await Promise.all(['sweep', 'regrade'].map((id) => server.client.workflow.getHandle(id).signal(resumeSignal)));
+    return (await byVersion('ExecutionStatus = "Running" AND WorkflowId = "sweep"'))[1] === 1;
   };
 
   before(async () => {
@@ -88,8 +84,7 @@ describe('a version of the control worker that is deployed while 100 rollouts of
         await agents.promise;
       },
     };
-    const lost = await bundleChanged('activity-options.ts', findLostSoon);
-    const workflowBundle = await bundleChanged('sweep/windows.ts', windowsOf(50), lost);
+    const workflowBundle = await bundleChanged('activity-options.ts', findLostSoon);
     workers = await startScriptedWorkers(server, home, script, { workflowBundle, version: version('A') });
     await makeCurrent('A');
     // The model of an upstream keeps its version while the run trains its own.
@@ -97,8 +92,7 @@ describe('a version of the control worker that is deployed while 100 rollouts of
       start('evaluationSweep', id, { tasks: 'set', count, concurrency, upstream: 'others' });
     await (await sweepOf('graded', graded, graded)).result();
     const open = [
-      await sweepOf('sweep', inProgress.sweep + later, inProgress.sweep),
-      await sweepOf('windows', inProgress.windows + later, inProgress.windows),
+      await sweepOf('sweep', inProgress + later, inProgress),
       await start('trainingRun', 'run', {
         tasks: 'generated:train/1',
         steps: 3,
@@ -107,13 +101,13 @@ describe('a version of the control worker that is deployed while 100 rollouts of
       }),
       await start('regrade', 'regrade', { run: 'graded', concurrency: evaluationsAtOnce }),
     ] as const;
-    await until(() => starts.size >= inProgress.sweep + inProgress.windows + 4 && evaluations === evaluationsAtOnce);
+    await until(() => starts.size >= inProgress + 4 && evaluations === evaluationsAtOnce);
     await workers.deploy(version('B'));
     await makeCurrent('B');
     await until(moveOn);
     agents.resolve();
-    const [sweep, windows, training, regrade] = open;
-    results = await Promise.all([sweep.result(), windows.result(), training.result(), regrade.result()]);
+    const [sweep, training, regrade] = open;
+    results = await Promise.all([sweep.result(), training.result(), regrade.result()]);
   });
   after(async () => {
     agents.resolve();
@@ -123,34 +117,25 @@ describe('a version of the control worker that is deployed while 100 rollouts of
   });
 
   it('loses no rollout and runs none again', () => {
-    const [sweep, windows, training, regrade] = results;
-    const made = [sweep, windows].map(({ outcomes, counted }) => [outcomes.scored, counted]);
-    const wanted = [inProgress.sweep + later, inProgress.windows + later];
-    assert.deepEqual(
-      made,
-      wanted.map((count) => [count, count]),
-      JSON.stringify(results),
-    );
+    const [{ outcomes, counted }, training, regrade] = results;
+    const wanted = inProgress + later;
+    assert.deepEqual([outcomes.scored, counted], [wanted, wanted], JSON.stringify(results));
     const { phase, step, rollouts, rolloutsStarted } = training;
     assert.deepEqual([phase, step, rollouts.scored], ['done', 3, rolloutsStarted], JSON.stringify(training));
     const again = [...starts].filter(([, times]) => times > 1);
     assert.deepEqual(again, []);
-    assert.equal(starts.size, inProgress.sweep + inProgress.windows + 2 * later + rolloutsStarted);
+    assert.equal(starts.size, wanted + rolloutsStarted);
     assert.deepEqual([regrade.states.same, evaluations], [graded, graded], JSON.stringify(regrade));
   });
 
   it('leaves the rollouts and groups in progress with the version that began them, and gets those that begin later', async () => {
-    for (const id of ['sweep', 'windows'] as const) {
-      const rollouts = `WorkflowType = "rollout" AND TemperRun = "${id}"`;
-      await until(async () => String(await byVersion(rollouts)) === String([inProgress[id], later]));
-    }
+    const rollouts = 'WorkflowType = "rollout" AND TemperRun = "sweep"';
+    await until(async () => String(await byVersion(rollouts)) === String([inProgress, later]));
     const [before = 0, since = 0] = await byVersion('WorkflowType = "group"');
     assert.ok(before >= 2 && since > 0, `${before} groups with A, ${since} with B`);
   });
 
   it('gets what continues as new, after which nothing is left with the version before', async () => {
-    const [before = 0, since = 0] = await byVersion('WorkflowType = "sweepWindow"');
-    assert.ok(before >= 2 && since >= 2, `${before} executions of windows with A, ${since} with B`);
     for (const id of ['sweep', 'run', 'regrade']) {
       const [before = 0, since = 0] = await byVersion(`WorkflowId = "${id}"`);
       assert.ok(before > 0 && since > 0, `${before} executions of ${id} with A, ${since} with B`);

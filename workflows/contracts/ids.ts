@@ -45,13 +45,6 @@ export const sweepRolloutId = (
   { task, attempt, retry }: { readonly task: number; readonly attempt: number; readonly retry: number },
 ): string => `${sweep}/${shortKey(sweepKey)}/rollout-${task}-${attempt}${retry === 0 ? '' : `-retry-${retry}`}`;
 
-export const sweepWindowId = (sweep: string, sweepKey: string, window: number): string =>
-  `${sweep}/${shortKey(sweepKey)}/window-${window}`;
-
-/** Whether a workflow is a window of this sweep. */
-export const isWindowOf = (workflowId: string, sweep: string, sweepKey: string): boolean =>
-  workflowId.startsWith(`${sweep}/${shortKey(sweepKey)}/window-`);
-
 /** Whether a workflow belongs to another run or sweep of the same name. */
 export const belongsToNamesake = (workflowId: string, run: string, runKey: string): boolean =>
   workflowId.startsWith(`${run}/`) && !workflowId.startsWith(`${run}/${shortKey(runKey)}/`);

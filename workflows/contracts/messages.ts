@@ -6,7 +6,6 @@ import type { RegradeStatus } from './regrade.ts';
 import type { Stage } from './rollout.ts';
 import type { RunStatus } from './run.ts';
 import type { SweepStatus } from './sweep.ts';
-import type { SweepWindowControl, SweepWindowReport } from './sweep-state.ts';
 
 /**
  * Stops starting new work; what runs continues. Takes an optional reason. With `unless-paused`, runs, sweeps and regrades that
@@ -30,12 +29,6 @@ export interface SkippedStep {
 
 /** The report of a group to its run: every rollout of the group has its outcome. */
 export const groupDoneSignal = defineSignal<[GroupSummary]>('groupDone');
-
-/** Tells a window the state of its sweep. */
-export const windowControlSignal = defineSignal<[SweepWindowControl]>('windowControl');
-
-/** The report of a window to its sweep. */
-export const windowReportSignal = defineSignal<[SweepWindowReport]>('windowReport');
 
 /** Asks a run's group, and the group's rollouts, to clean up and end now with this outcome. */
 export const stopSignal = defineSignal<[outcome: Extract<Outcome, 'stale' | 'cancelled'>]>('stop');

@@ -51,6 +51,12 @@ export const cleanUpQueue = (host: string): string => `temper-host-${host}-clean
  */
 export const sweepPriority = 4;
 
+/**
+ * The time of a workflow task of a sweep. A replay takes seconds, since a sweep may have more than a thousand children, and one that
+ * is late begins again: when the agents of large sweeps ended together, the usual ten seconds were not enough.
+ */
+export const sweepTaskTimeout = '1m';
+
 /** The part of Temporal's priority that says whose a rollout is. Its activities inherit it. */
 interface WorkPriority {
   readonly priorityKey?: number;

@@ -25,7 +25,7 @@ export const sweepInput = z
       .default(1)
       .describe('The seed of the sampling, and of the tasks that `pick: sample` draws.'),
     attempts: integer(1, 1000, 'attempts').default(1).describe('The number of attempts at each task.'),
-    concurrency: integer(1, 10_000, 'rollouts')
+    concurrency: integer(1, 1_500, 'rollouts')
       .default(16)
       .describe('The largest number of rollouts in flight at once. Those without a slot wait on the server.'),
     weight: weight.describe('The weight of the sweep among the sweeps that want slots.'),

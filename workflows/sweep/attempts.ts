@@ -10,15 +10,13 @@ import type { SweepTally } from './tally.ts';
 /** The number of starts in one workflow task: more would make it too large for the server. */
 const startsAtOnce = 50;
 
-/** The attempts of a sweep or of one of its windows, with the parts that work on them. */
+/** The attempts of a sweep, with the parts that work on them. */
 export interface Attempts {
   readonly sweep: string;
   readonly sweepKey: string;
-  /** The window whose attempts these are; absent if the sweep has none. */
-  readonly window?: number;
   readonly tally: SweepTally;
   readonly rollouts: SweepRollouts;
-  /** Shows or reports the progress. */
+  /** Shows the progress. */
   show(): void;
   continueAsNew(): Promise<never>;
 }
@@ -68,9 +66,9 @@ function createAdoptedPolling({ collectAdopted }: SweepRollouts) {
 }
 
 /** Records rows. Those that can't be recorded are kept, and pause the sweep. */
-async function recordRows({ tally, sweepKey, window }: Attempts, atLeast: number): Promise<void> {
+async function recordRows({ tally, sweepKey }: Attempts, atLeast: number): Promise<void> {
   const problem = await tally.unsaved.record(atLeast, (chunk, rows) =>
-    control.recordSweepRows({ sweepKey, ...(window !== undefined && { window }), chunk, rows }),
+    control.recordSweepRows({ sweepKey, chunk, rows }),
   );
   tally.pausedBecause ??= problem;
 }

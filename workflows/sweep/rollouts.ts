@@ -23,8 +23,10 @@ import type { NumberedAttempt, SweepTally } from './tally.ts';
 
 /** The number of addresses that fit into one value of history, whatever their length. */
 const addressesPerPage = 16;
-/** The number of pages that are kept, enough for all attempts in flight. */
+/** The number of pages that are kept, enough for the attempts that start together. */
 const pagesKept = 64;
+/** The number of rollouts that fit into one value of history. */
+const askedAtOnce = 400;
 
 /** The rollouts of a sweep. */
 export interface SweepRollouts {
@@ -39,7 +41,7 @@ export interface SweepRollouts {
   untilCancelled(): Promise<void>;
 }
 
-/** Creates the rollouts of a sweep; `sweep` names it also in a workflow that is one of its windows. */
+/** Creates the rollouts of a sweep. */
 export function createSweepRollouts(
   { sweep, sweepKey }: { readonly sweep: string; readonly sweepKey: string },
   input: SweepInput,
@@ -115,9 +117,12 @@ function createSettling(of: { readonly sweep: string; readonly sweepKey: string 
     if (tally.inFlight.get(number) === retry) tally.adopt(number);
   }
 
-  async function collectAdopted(): Promise<void> {
-    for (let more = tally.adopted.size > 0; more; ) {
-      const rollouts = [...tally.adopted].map((number) => [number, tally.inFlight.get(number) ?? 0] as const);
+  async function collect(numbers: readonly number[]): Promise<void> {
+    for (let more = true; more; ) {
+      const rollouts = numbers
+        .filter((number) => tally.adopted.has(number))
+        .map((number) => [number, tally.inFlight.get(number) ?? 0] as const);
+      if (rollouts.length === 0) return;
       const ended = await control.endedRollouts(asked(rollouts)).catch((error) => {
         if (isCancellation(error)) throw error;
         log.warn('the rollouts in flight could not be checked; the sweep tries again later', {
@@ -128,6 +133,12 @@ function createSettling(of: { readonly sweep: string; readonly sweepKey: string 
       settle(ended.rows);
       more = ended.more;
     }
+  }
+
+  async function collectAdopted(): Promise<void> {
+    const numbers = [...tally.adopted];
+    for (let from = 0; from < numbers.length; from += askedAtOnce)
+      await collect(numbers.slice(from, from + askedAtOnce));
   }
 
   return { settleWithoutResult, collectAdopted };

@@ -7,10 +7,11 @@ import type { Budget } from '../contracts/budget.ts';
 import { outcomes, zeroCount } from '../contracts/outcome.ts';
 import type { PolicyRef } from '../contracts/policy.ts';
 import { leftOutKinds, type SweepInput, type SweepPlan, type SweepRow } from '../contracts/sweep.ts';
-import type { SweepState, SweepSums, SweepWindow } from '../contracts/sweep-state.ts';
+import type { SweepState, SweepSums } from '../contracts/sweep-state.ts';
 import { createOutcomeWatch } from '../shared/outcome-watch.ts';
 import type { Pausable } from '../shared/pause.ts';
 import { createUnsavedRows, type UnsavedRows } from '../shared/unsaved-rows.ts';
+import { packAttempts, unpackAttempts } from './packed-attempts.ts';
 
 /** An attempt by its number, with the number of its earlier rollouts that ended as `infra`. */
 export type NumberedAttempt = readonly [number: number, retry: number];
@@ -61,22 +62,11 @@ export interface SweepTally extends Pausable {
   state(): SweepState;
 }
 
-/** The figures that a sweep shows: those of its tally, or the sums over its windows. */
-export type SweepFigures = Pick<
-  SweepTally,
-  'pausedBecause' | 'budget' | 'startedAt' | 'pin' | 'policy' | 'tasks' | 'planned' | 'ended' | 'sums' | 'endedEarly'
-> & { readonly inFlight: { readonly size: number } };
-
-/** The window of a sweep that makes all attempts in one workflow. */
-const wholeSweep: SweepWindow = { window: 0, windows: 1 };
-
 export interface SweepTallyOptions {
   readonly input: SweepInput;
   /** The state that an earlier execution carried on, or null. */
   readonly state: SweepState | null;
   readonly nowMs: number;
-  /** The window whose attempts are made; default: all attempts. */
-  readonly window?: SweepWindow;
 }
 
 export const createSweepTally = (options: SweepTallyOptions): SweepTally => new Tally(options);
@@ -96,20 +86,18 @@ class Tally implements SweepTally {
   readonly #again: NumberedAttempt[];
   #plan: SweepPlan | null;
   #sums: SweepSums;
-  /** The number of the next attempt of the window. */
+  /** The number of the next attempt. */
   #next: number;
-  readonly #window: SweepWindow;
 
-  constructor({ input, state, nowMs, window = wholeSweep }: SweepTallyOptions) {
+  constructor({ input, state, nowMs }: SweepTallyOptions) {
     this.#input = input;
-    this.#window = window;
     this.#plan = state?.plan ?? null;
     this.startedAt = state?.startedAt ?? nowMs;
     this.budget = state?.budget ?? input.budget ?? {};
-    this.#next = state?.next ?? window.window;
-    this.inFlight = new Map(state?.inFlight);
+    this.#next = state?.next ?? 0;
+    this.inFlight = state === null ? new Map() : unpackAttempts(state.inFlight);
     this.adopted = new Set(this.inFlight.keys());
-    this.#again = [...(state?.again ?? [])];
+    this.#again = state === null ? [] : [...unpackAttempts(state.again)];
     this.unsaved = createUnsavedRows(state?.chunks ?? 0);
     this.pausedBecause = state?.pausedBecause ?? null;
     this.endedEarly = state?.endedEarly ?? null;
@@ -153,17 +141,11 @@ class Tally implements SweepTally {
   }
 
   get planned(): number {
-    const { window, windows } = this.#window;
-    return Math.max(0, Math.ceil((this.#attempts - window) / windows));
+    return this.tasks * this.#input.attempts;
   }
 
   get ended(): number {
     return Object.values(this.sums.outcomes).reduce((sum, count) => sum + count, 0);
-  }
-
-  /** The number of attempts of the whole sweep. */
-  get #attempts(): number {
-    return this.tasks * this.#input.attempts;
   }
 
   get sums(): SweepSums {
@@ -188,7 +170,7 @@ class Tally implements SweepTally {
   }
 
   get #anyWaiting(): boolean {
-    return this.endedEarly === null && (this.#again.length > 0 || this.#next < this.#attempts);
+    return this.endedEarly === null && (this.#again.length > 0 || this.#next < this.planned);
   }
 
   take(atMost: number): NumberedAttempt[] {
@@ -197,7 +179,7 @@ class Tally implements SweepTally {
     while (taken.length < free && this.#anyWaiting) {
       const again = this.#again.shift();
       const attempt = again ?? ([this.#next, 0] as const);
-      if (again === undefined) this.#next += this.#window.windows;
+      if (again === undefined) this.#next += 1;
       this.inFlight.set(...attempt);
       taken.push(attempt);
     }
@@ -269,8 +251,8 @@ class Tally implements SweepTally {
       plan: this.plan,
       startedAt: this.startedAt,
       next: this.#next,
-      inFlight: [...this.inFlight],
-      again: this.#again,
+      inFlight: packAttempts(this.inFlight),
+      again: packAttempts(new Map(this.#again)),
       chunks: this.unsaved.chunks,
       sums: this.#sums,
       pausedBecause: this.pausedBecause,

@@ -5,7 +5,7 @@ import { searchAttributes, shownReward, shownText } from '../contracts/search-at
 import { shareMemo } from '../contracts/share.ts';
 import type { SweepInput, SweepResult, SweepStatus } from '../contracts/sweep.ts';
 import { usedBySweep } from './budget.ts';
-import type { SweepFigures } from './tally.ts';
+import type { SweepTally } from './tally.ts';
 
 export interface SweepView {
   phase: SweepStatus['phase'];
@@ -17,7 +17,7 @@ export interface SweepView {
   status(): SweepStatus;
 }
 
-export function createSweepView(input: SweepInput, figures: () => SweepFigures): SweepView {
+export function createSweepView(input: SweepInput, tally: SweepTally): SweepView {
   let shown = '';
   const view: SweepView = {
     phase: 'preparing',
@@ -35,7 +35,7 @@ export function createSweepView(input: SweepInput, figures: () => SweepFigures):
           : [{ key: searchAttributes.policyVersion, value: status.policyVersion }]),
         ...(status.meanReward === null ? [] : [shownReward(status.meanReward)]),
       ]);
-      const { policy, startedAt } = figures();
+      const { policy, startedAt } = tally;
       const { phase, ended, planned } = status;
       upsertMemo({
         phase,
@@ -56,7 +56,6 @@ export function createSweepView(input: SweepInput, figures: () => SweepFigures):
     },
     status() {
       const { workflowId: sweep, firstExecutionRunId: sweepKey } = workflowInfo();
-      const tally = figures();
       const { outcomes, leftOut, retried, counted, passed, rewards, flags, cost } = tally.sums;
       return {
         sweep,

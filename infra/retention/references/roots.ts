@@ -20,8 +20,7 @@ export interface Root {
 }
 
 /** Records that hold rows of rollouts, and journals that hold data of updates: the blobs that they name refer to nothing. */
-const rows =
-  /^runs\/[^/]+\/(group|step|rollouts|rollouts-of-\d+|rows)-\d+\.json$|^runs\/[^/]+\/batch-\d+\.json$|^trainer\//;
+const rows = /^runs\/[^/]+\/(group|step|rollouts|rows)-\d+\.json$|^runs\/[^/]+\/batch-\d+\.json$|^trainer\//;
 
 /** Makes a root of the files and the shared objects that a category keeps. */
 export function filesOf(category: Category, owner: string): Root {

@@ -23,14 +23,6 @@ export async function bundleChanged(
   return { code: `${bundle.slice(0, begin)}${changed}${bundle.slice(end)}` };
 }
 
-/** Changes sweep/windows.ts so that a window has so many rollouts, and a small sweep several windows. */
-export const windowsOf =
-  (size: number) =>
-  (module: string): string =>
-    module.replace('windowSize = 500', `windowSize = ${size}`);
-
-export const shrinkWindows = windowsOf(2);
-
 /**
  * Changes activity-options.ts so that no stage begins again for want of heartbeats, for as long as a test holds it or its process
  * stands still.

@@ -5,7 +5,7 @@ import {
 } from '@temporalio/client';
 import type { Workflow } from '@temporalio/common';
 import { defaultPool } from '../../../workflows/contracts/policy.ts';
-import { controlQueue, sweepPriority } from '../../../workflows/contracts/queues.ts';
+import { controlQueue, sweepPriority, sweepTaskTimeout } from '../../../workflows/contracts/queues.ts';
 import type { RegradeRequest } from '../../../workflows/contracts/regrade.ts';
 import type { RunRequest } from '../../../workflows/contracts/run.ts';
 import { searchAttributes } from '../../../workflows/contracts/search-attributes.ts';
@@ -56,6 +56,7 @@ export async function startSweep(
       args: [request],
       typedSearchAttributes: [{ key: searchAttributes.run, value: id }],
       priority: { priorityKey: sweepPriority },
+      workflowTaskTimeout: sweepTaskTimeout,
       staticSummary: `${request.count ?? ''} tasks of ${tasks}`.trim(),
     })
     .catch((error: unknown) => {
@@ -78,6 +79,7 @@ export async function startRegrade(
       args: [request],
       typedSearchAttributes: [{ key: searchAttributes.run, value: run ?? id }],
       priority: { priorityKey: sweepPriority },
+      workflowTaskTimeout: sweepTaskTimeout,
       staticSummary: `of ${of}`,
     })
     .catch((error: unknown) => {

@@ -63,7 +63,7 @@ export function withSweepOptions(command: Command): Command {
         .conflicts('sample'),
     )
     .option('--attempts <k>', 'attempts per task (default: 1)', wholeNumber(1, 1000))
-    .option('--concurrency <n>', 'rollouts that run at once (default: 16)', wholeNumber(1, 10_000))
+    .option('--concurrency <n>', 'rollouts that run at once (default: 16)', wholeNumber(1, 1_500))
     .option(
       '--weight <n>',
       'weight of the sweep among the sweeps that want slots (default: 1)',

@@ -1,5 +1,5 @@
 import { type Client, ScheduleAlreadyRunning } from '@temporalio/client';
-import { controlQueue } from '../../../../workflows/contracts/queues.ts';
+import { controlQueue, sweepTaskTimeout } from '../../../../workflows/contracts/queues.ts';
 import type { ScheduleMemo } from '../../../../workflows/contracts/schedule.ts';
 import { searchAttributes } from '../../../../workflows/contracts/search-attributes.ts';
 import { type SweepRequest, sweepInput } from '../../../../workflows/contracts/sweep.ts';
@@ -81,6 +81,7 @@ async function create(
         workflowId: id,
         taskQueue: controlQueue,
         args: [request],
+        workflowTaskTimeout: sweepTaskTimeout,
         staticSummary: about,
       },
     });
