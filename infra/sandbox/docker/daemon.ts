@@ -30,14 +30,14 @@ export function orIfMissing(error: unknown): undefined {
 }
 
 /**
- * Runs one call of the daemon. Throws `SandboxUnavailable` if it does not answer, a `ThrottledFailure` if it refuses for now, and
- * `DiskFull` if its disk is full.
+ * Runs one call of the daemon. Throws `SandboxUnavailable` if it does not answer or lacks a program, a `ThrottledFailure` if it
+ * refuses for now, and `DiskFull` if its disk is full.
  */
 export async function callDaemon<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();
   } catch (cause) {
-    throw unavailable(cause) ?? throttled(cause) ?? fullDisk(cause) ?? cause;
+    throw unavailable(cause) ?? withoutPs(cause) ?? throttled(cause) ?? fullDisk(cause) ?? cause;
   }
 }
 
@@ -53,6 +53,15 @@ function unavailable(cause: unknown): SandboxFailure | undefined {
   const text =
     'expected the Docker daemon to answer, got no connection; check `docker info` and the permission on its socket';
   return new SandboxFailure('SandboxUnavailable', text, { cause, ...(code ? { evidence: code } : {}) });
+}
+
+/** The advice where the daemon can't list the processes of a container. */
+export const installPs =
+  'the Docker daemon lists the processes of a container by `ps`, which its host lacks; install it there (Debian: procps)';
+
+function withoutPs(cause: unknown): SandboxFailure | undefined {
+  if (daemonStatus(cause) !== 500 || !/exec: "ps"/.test(errorMessage(cause))) return undefined;
+  return new SandboxFailure('SandboxUnavailable', installPs, { cause, evidence: errorMessage(cause) });
 }
 
 /** The client library passes no headers on, so the pause that the answer asks for is unknown. */

@@ -1,17 +1,23 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import type Docker from 'dockerode';
 import { z } from 'zod';
 import { errorMessage } from '../../../workflows/contracts/error-message.ts';
 import { SandboxFailure } from '../failure.ts';
 import type { SandboxDescription } from '../sandbox.ts';
-import { callDaemon, daemonStatus } from './daemon.ts';
+import { callDaemon, daemonStatus, installPs } from './daemon.ts';
 import type { DiskQuota } from './disk-quota.ts';
 import type { DockerSettings } from './settings.ts';
+
+/** The directories in which a daemon looks for programs. */
+const systemDirectories = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
 
 /** Describes what containers of a daemon protect, and says why it is not ready if it is not. */
 export async function describeDocker(
   docker: Docker,
   { runtime }: DockerSettings,
   quota: () => Promise<DiskQuota>,
+  directories: readonly string[] = systemDirectories,
 ): Promise<SandboxDescription> {
   const common = {
     kind: 'docker' as const,
@@ -28,7 +34,7 @@ export async function describeDocker(
   };
   try {
     const { Version } = await callDaemon(() => docker.version());
-    const refused = await refusedRuntime(docker, runtime);
+    const refused = (await refusedRuntime(docker, runtime)) ?? lacksPs(docker, directories);
     if (refused !== null) return { ...common, ready: false, summary: refused };
     const { enforced, driver } = await quota();
     const protects = enforced
@@ -51,6 +57,12 @@ export async function describeDocker(
 
 const diskGap = (driver: string): string =>
   `the disk immediately: its use is looked at every two seconds, since the kernel has no quota for containers of ${driver} (it has one for overlay2 on xfs, mounted with pquota), while the size of a single file is limited at once`;
+
+/** Says that a daemon of this machine has no `ps`; null if it has one, or is on another machine, which only its use shows. */
+function lacksPs({ modem }: Docker, directories: readonly string[]): string | null {
+  const isHere = 'socketPath' in modem && typeof modem.socketPath === 'string' && process.platform === 'linux';
+  return isHere && !directories.some((directory) => existsSync(join(directory, 'ps'))) ? installPs : null;
+}
 
 const daemonInfo = z.object({ Runtimes: z.record(z.string(), z.unknown()).default({}) });
 
