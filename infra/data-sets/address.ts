@@ -74,14 +74,15 @@ function takeOptions(query: string, address: string) {
   throw new TemperFailure('UnknownTask', `${address}: ${problems.join('; ')}`);
 }
 
+/** A revision ends at a slash, so one of its own is written as `%2F`. */
 function parseLocation(location: string): DataSetLocation | null {
   if (location.startsWith('/')) return { kind: 'path', path: location };
   if (/^https?:\/\//.test(location) && URL.canParse(location)) return { kind: 'url', url: location };
   const [, id, ofHub = 'main', onHub = ''] =
-    /^hub:([\w.-]+\/[\w.-]+)(?:@([\w.-]+))?(?:\/([\w./ +=-]+))?$/.exec(location) ?? [];
-  if (id !== undefined) return { kind: 'hub', id, revision: ofHub, path: onHub };
+    /^hub:([\w.-]+\/[\w.-]+)(?:@((?:[\w.-]|%2F)+))?(?:\/([\w./ +=-]+))?$/.exec(location) ?? [];
+  if (id !== undefined) return { kind: 'hub', id, revision: decodeURIComponent(ofHub), path: onHub };
   const [, url, revision = 'HEAD', path = ''] =
-    /^git\+(https?:\/\/[^@\s]+?\.git)(?:@(\w[\w.-]*))?(?:\/([^\0]+))?$/.exec(location) ?? [];
+    /^git\+(https?:\/\/[^@\s]+?\.git)(?:@(\w(?:[\w.-]|%2F)*))?(?:\/([^\0]+))?$/.exec(location) ?? [];
   if (url === undefined) return Object.hasOwn(namedSets, location) ? (namedSets[location] ?? null) : null;
-  return URL.canParse(url) ? { kind: 'git', url, revision, path } : null;
+  return URL.canParse(url) ? { kind: 'git', url, revision: decodeURIComponent(revision), path } : null;
 }

@@ -101,4 +101,4 @@ async function writeCommit(repository: string, commit: string, draft: string): P
 }
 
 const unknown = ({ url, revision }: GitLocation, expected: string, got: string): TemperFailure =>
-  new TemperFailure('UnknownTask', `git+${url}@${revision}: expected ${expected}, got ${got}`);
+  new TemperFailure('UnknownTask', `git+${url}@${encodeURIComponent(revision)}: expected ${expected}, got ${got}`);

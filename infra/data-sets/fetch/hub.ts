@@ -104,7 +104,7 @@ function remedyOf({ url, token }: Hub, { id }: HubLocation, status: number): str
 const isBelow = (folder: string, file: string): boolean =>
   folder === '' || file === folder || file.startsWith(`${folder.replace(/\/$/, '')}/`);
 
-const nameOf = ({ id, revision }: HubLocation): string => `hub:${id}@${revision}`;
+const nameOf = ({ id, revision }: HubLocation): string => `hub:${id}@${encodeURIComponent(revision)}`;
 
 function checksumOf({ size, blobId, lfs }: RevisionInfo['siblings'][number]): Checksum | null {
   if (lfs) return { kind: 'sha256', digest: lfs.sha256 };
@@ -112,7 +112,7 @@ function checksumOf({ size, blobId, lfs }: RevisionInfo['siblings'][number]): Ch
 }
 
 async function resolveRevision(hub: Hub, location: HubLocation): Promise<RevisionInfo> {
-  const cached = join(hub.directory, location.id, 'revisions', `${location.revision}.json`);
+  const cached = join(hub.directory, location.id, 'revisions', `${encodeURIComponent(location.revision)}.json`);
   const known = await readFile(cached, 'utf8').catch(() => null);
   if (known !== null) return revisionInfo.parse(JSON.parse(known));
   if (hub.offline) throw notCached(nameOf(location), cached);

@@ -39,7 +39,7 @@ before(async () => {
       const bytes = await readFile(join(home, pathname)).catch(() => null);
       return response.writeHead(bytes === null ? 404 : 200).end(bytes ?? '');
     }
-    if (pathname === '/api/datasets/harborframework/terminal-bench-2.0/revision/main') {
+    if (/^\/api\/datasets\/harborframework\/terminal-bench-2\.0\/revision\/(main|refs%2Fpr%2F1)$/.test(pathname)) {
       const siblings = Object.entries(onHub).map(([rfilename, text]) => ({ rfilename, ...checksums(text) }));
       return response.end(JSON.stringify({ sha, siblings }));
     }
@@ -75,6 +75,8 @@ it('reads Terminal-Bench 2 by its name: the task directories of a hub, once per 
   assert.deepEqual([task.id, task.user, instruction], ['two', undefined, 'Do it.\n']);
   const asRoot = `${set.replace('terminal-bench@2.0', 'hub:harborframework/terminal-bench-2.0/extra')}?user=root#two`;
   assert.equal((await packed(fixture.tasks, asRoot)).task.user, 'root');
+  const proposed = 'harbor:hub:harborframework/terminal-bench-2.0@refs%2Fpr%2F1/extra';
+  assert.deepEqual(await online.list(proposed), [`${proposed}#two`]);
   await assert.rejects(
     fixture.tasks.list('harbor:terminal-bench@9'),
     failure('UnknownTask', /expected .* or one of terminal-bench@2\.0, terminal-bench@2\.1/),
@@ -126,6 +128,13 @@ it('reads the tasks of a git repository at a revision, once per host, and then o
   assert.equal((await online.list(`${set}@${second}`)).length, 3);
   // The branch of the clone stands for the same commit as before.
   assert.equal((await online.list(`${set}@main/tasks`)).length, 2);
+  await git(join(home, 'git', 'set.git'), 'branch', 'feature/hard', second);
+  await git(join(home, 'git', 'set.git'), 'update-server-info');
+  assert.equal((await online.list(`${set}@feature%2Fhard/tasks`)).length, 3);
+  await assert.rejects(
+    online.list(`${set}@feature%2Feasy`),
+    failure('UnknownTask', /@feature%2Feasy: expected a branch/),
+  );
   const name = useName(parseDataSetAddress(set) ?? assert.fail());
   const uses = await readFile(join(fixture.root, '../cache/data-sets/uses', name), 'utf8');
   assert.match(uses, /^repositories\/[0-9a-f]{24}\.git\nunpacked\/[0-9a-f]{24}\n$/);
