@@ -1,11 +1,11 @@
 /**
  * Measures sampled tokens per second and the time of a GRPO step (8 prompts x 8 samples x 40 new tokens, then one gradient
- * step) of the embedded policy, with both kernels in one run.
+ * step) of the embedded policy.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { KernelName, PolicyCore } from '../../infra/kits/embedded-policy/core.ts';
+import type { PolicyCore } from '../../infra/kits/embedded-policy/core.ts';
 import { createPolicyCore } from '../../infra/kits/embedded-policy/create-policy-core.ts';
 import { type Datum, defaultAdamParams } from '../../infra/kits/embedded-policy/trainer-core.ts';
 
@@ -36,8 +36,8 @@ interface Sample {
   readonly logprobs: readonly number[];
 }
 
-async function measure(kernel: KernelName, modelDir: string): Promise<Figures> {
-  const core = await createPolicyCore({ modelDir, kernel });
+async function measure(modelDir: string): Promise<Figures> {
+  const core = await createPolicyCore({ modelDir });
   await core.trainer.createModel('bench', { baseDir: modelDir });
   const steps = [];
   await grpoStep(core, modelDir); // compiles everything
@@ -98,7 +98,7 @@ async function grpoStep(core: PolicyCore, modelDir: string): Promise<{ sampleMs:
     learningRate: 1e-3,
     gradClipNorm: 1,
   });
-  const dir = join(modelDir, `${core.kernel}-${step}`);
+  const dir = join(modelDir, `step-${step}`);
   await core.trainer.save('bench', dir, { optimizer: false });
   await core.sampler.loadWeights(dir, String(step));
   return { sampleMs: sampledMs - startedMs, trainMs: performance.now() - sampledMs };
@@ -133,7 +133,7 @@ async function trainMs(core: PolicyCore): Promise<number> {
   return Math.min(...times);
 }
 
-function print(all: Readonly<Record<KernelName, Figures>>): void {
+function print(figures: Figures): void {
   const rows: readonly (readonly [keyof Figures, string])[] = [
     ['sampleBatch1TokensPerS', 'sampled tokens/s, batch 1'],
     ['sampleBatch64TokensPerS', 'sampled tokens/s, batch 64'],
@@ -142,15 +142,14 @@ function print(all: Readonly<Record<KernelName, Figures>>): void {
     ['grpoTrainMs', '  training, saving, loading'],
     ['train6144TokensMs', 'forward + backward + AdamW, 6144 tokens, ms'],
   ];
-  const cell = (value: number): string => value.toFixed(0).padStart(9);
-  console.log(`${'best of 5'.padEnd(46)}${'simd'.padStart(9)}${'js'.padStart(9)}`);
-  for (const [key, label] of rows) console.log(`${label.padEnd(46)}${cell(all.simd[key])}${cell(all.js[key])}`);
+  console.log('best of 5');
+  for (const [key, label] of rows) console.log(`${label.padEnd(46)}${figures[key].toFixed(0).padStart(9)}`);
 }
 
 const modelDir = mkdtempSync(join(tmpdir(), 'policy-bench-'));
 try {
   writeFileSync(join(modelDir, 'config.json'), JSON.stringify(modelConfig));
-  const figures = { simd: await measure('simd', modelDir), js: await measure('js', modelDir) };
+  const figures = await measure(modelDir);
   if (process.argv.includes('--json')) console.log(JSON.stringify(figures));
   else print(figures);
 } finally {

@@ -49,7 +49,7 @@ const evaluationBatch = 64;
 
 export async function runExperiment(options: ExperimentOptions): Promise<Experiment> {
   const directory = await mkdtemp(join(tmpdir(), 'temper-recipe-'));
-  const core = await createPolicyCore({ modelDir: options.modelDir, kernel: 'simd' });
+  const core = await createPolicyCore({ modelDir: options.modelDir });
   try {
     const setup: Setup = { options, core, directory, model: await loadModel(options.modelDir) };
     const startedAt = performance.now();

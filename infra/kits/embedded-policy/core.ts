@@ -10,17 +10,11 @@ import type { TrainerCore } from './trainer-core.ts';
  * - Weights change only between decode steps; every sampled token carries the label of the version it was sampled under.
  * - Equal seeds, datums and calls give byte-identical weights, however datums are divided into `forwardBackward` calls.
  * - A call that fails has had no effect. NaN and infinity never enter weights.
- *
- * Not guaranteed: equal bits between the `js` and `simd` kernels. Choose one per run; `PolicyCore.kernel` names it.
  */
-
-export type KernelName = 'simd' | 'js';
 
 export interface PolicyCoreOptions {
   /** Directory with config.json and model.safetensors; without the latter, weights are initialised from the config's seed. */
   readonly modelDir: string;
-  /** Arithmetic in WebAssembly (`simd`, the default) or in plain JavaScript. */
-  readonly kernel?: KernelName;
   /** The context length in tokens; at most the config's max_position_embeddings, which is also the default. */
   readonly contextLength?: number | undefined;
   /** Sequences decoded at the same time; further requests wait. */
@@ -41,7 +35,6 @@ export interface SamplingCore {
 
 /** One sampler and one trainer, each on its own thread. `createPolicyCore(options)` in create-policy-core.ts builds it. */
 export interface PolicyCore extends SamplingCore {
-  readonly kernel: KernelName;
   readonly trainer: TrainerCore;
 }
 

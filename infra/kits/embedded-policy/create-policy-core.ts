@@ -16,14 +16,12 @@ const maxSlots = 1024;
  * before any thread starts.
  */
 export async function createPolicyCore(options: PolicyCoreOptions): Promise<PolicyCore> {
-  const { kernel = 'simd' } = options;
   const sampling = createSamplingCore(options);
   const config = readModelConfig(options.modelDir);
   const { contextLength } = sampling.model;
-  const trainerThread = startThread('trainer-thread', { kernel, config, contextLength }, () => {});
+  const trainerThread = startThread('trainer-thread', { config, contextLength }, () => {});
   return {
     ...sampling,
-    kernel,
     trainer: createTrainerClient(trainerThread),
     crashed: Promise.race([sampling.crashed, trainerThread.crashed]),
     async close() {
@@ -34,7 +32,7 @@ export async function createPolicyCore(options: PolicyCoreOptions): Promise<Poli
 
 /** Creates a sampler alone. Refuses a bad directory before its thread starts. */
 export function createSamplingCore(options: PolicyCoreOptions): SamplingCore {
-  const { modelDir, kernel = 'simd', slots = defaultSlots, version = '0' } = options;
+  const { modelDir, slots = defaultSlots, version = '0' } = options;
   const config = readModelConfig(modelDir);
   const { contextLength = config.maxPositions } = options;
   checkLimit('contextLength', contextLength, 2, config.maxPositions);
@@ -43,7 +41,7 @@ export function createSamplingCore(options: PolicyCoreOptions): SamplingCore {
   const weights = readOrInitializeWeights(config, layout, modelDir);
 
   const router = createEventRouter();
-  const samplerData = { kernel, config, contextLength, slots, weights, version };
+  const samplerData = { config, contextLength, slots, weights, version };
   const samplerThread = startThread('sampler-thread', samplerData, router.route);
   const sampler = createSamplerClient(samplerThread, router);
   return {

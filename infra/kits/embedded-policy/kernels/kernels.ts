@@ -1,17 +1,11 @@
-import type { KernelName } from '../core.ts';
-
 /**
- * The arithmetic of the transformer over one flat float32 arena. Two siblings: `js` and `simd`.
- *
- * Contract of both:
+ * The arithmetic of the transformer over one flat float32 arena:
  * - Offsets, lengths and strides count floats of `f32`. Column counts marked x4 in a comment are multiples of 4.
  * - Each output element is computed by one fixed sequence of operations that does not depend on the number of rows, on tiling
  *   or on padding. This makes sampler and trainer logprobs bit-identical.
- * - Results of the two siblings agree to float tolerance, not to the bit.
  */
 
 export interface Kernels {
-  readonly name: KernelName;
   readonly f32: Float32Array;
 
   /**

@@ -17,7 +17,8 @@ export function emitKernelModule(): Uint8Array<ArrayBuffer> {
   return emitModule([gemm, transpose, rmsNorm, rmsNormBackward, silu, siluBackward, softmax, softmaxBackward]);
 }
 
-export function createSimdKernels(floats: number): Kernels {
+/** Creates kernels with an arena of `floats` zeros. The arena never moves, so views of it stay valid. */
+export function createKernels(floats: number): Kernels {
   const memory = new WebAssembly.Memory({ initial: Math.ceil(floats / pageFloats) + 1 });
   const instance = new WebAssembly.Instance(new WebAssembly.Module(emitKernelModule()), { env: { memory } });
   const wasm = instance.exports as Exports; // emitted just above: every export is a function of numbers
@@ -27,10 +28,10 @@ export function createSimdKernels(floats: number): Kernels {
     return exported;
   };
   const f32 = new Float32Array(memory.buffer);
-  return { name: 'simd', f32, ...bind(call) };
+  return { f32, ...bind(call) };
 }
 
-function bind(call: (name: string) => (...values: number[]) => void): Omit<Kernels, 'name' | 'f32'> {
+function bind(call: (name: string) => (...values: number[]) => void): Omit<Kernels, 'f32'> {
   const [runGemm, runSoftmax, runNorm] = [call('gemm'), call('softmax'), call('rmsNorm')];
   const [runNormBackward, runTranspose] = [call('rmsNormBackward'), call('transpose')];
   const [runSilu, runSiluBackward, runSoftmaxBackward] = [call('silu'), call('siluBackward'), call('softmaxBackward')];

@@ -1,6 +1,5 @@
-import type { KernelName } from '../core.ts';
 import { createArenaPlan, roundUp4 } from '../kernels/arena.ts';
-import { createKernels } from '../kernels/create-kernels.ts';
+import { createKernels } from '../kernels/simd.ts';
 import type { ModelConfig } from '../model/config.ts';
 import type { ParameterLayout } from '../model/parameters.ts';
 import { attendBlock, attentionBlockRows } from './attention.ts';
@@ -67,13 +66,8 @@ interface LayerCache {
   readonly values: number;
 }
 
-export function createDecodingPass(
-  kernelName: KernelName,
-  config: ModelConfig,
-  layout: ParameterLayout,
-  limits: DecodingLimits,
-): DecodingPass {
-  const decoder = createDecoder(kernelName, config, layout, limits);
+export function createDecodingPass(config: ModelConfig, layout: ParameterLayout, limits: DecodingLimits): DecodingPass {
+  const decoder = createDecoder(config, layout, limits);
   const { network, final } = decoder;
   const { f32 } = network.kernels;
   const v = config.vocabSize;
@@ -89,12 +83,7 @@ export function createDecodingPass(
   };
 }
 
-function createDecoder(
-  kernelName: KernelName,
-  config: ModelConfig,
-  layout: ParameterLayout,
-  limits: DecodingLimits,
-): Decoder {
+function createDecoder(config: ModelConfig, layout: ParameterLayout, limits: DecodingLimits): Decoder {
   const plan = createArenaPlan();
   const { hiddenSize: d } = config;
   const networkPlan = planNetwork(plan, config, layout);
@@ -116,7 +105,7 @@ function createDecoder(
       stats: plan.take(2 * limits.rows),
     },
   };
-  return { network: { ...networkPlan, kernels: createKernels(kernelName, plan.floats) }, ...planned };
+  return { network: { ...networkPlan, kernels: createKernels(plan.floats) }, ...planned };
 }
 
 function run(decoder: Decoder, groups: readonly RowGroup[]): readonly number[] {

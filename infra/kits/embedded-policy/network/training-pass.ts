@@ -1,6 +1,5 @@
-import type { KernelName } from '../core.ts';
 import { createArenaPlan, roundUp4 } from '../kernels/arena.ts';
-import { createKernels } from '../kernels/create-kernels.ts';
+import { createKernels } from '../kernels/simd.ts';
 import type { ModelConfig } from '../model/config.ts';
 import type { ParameterLayout } from '../model/parameters.ts';
 import { type Activations, headBlocks, planActivations } from './activations.ts';
@@ -29,17 +28,12 @@ export interface TrainingPass {
   readonly gradients: Float32Array;
 }
 
-export function createTrainingPass(
-  kernelName: KernelName,
-  config: ModelConfig,
-  layout: ParameterLayout,
-  contextLength: number,
-): TrainingPass {
+export function createTrainingPass(config: ModelConfig, layout: ParameterLayout, contextLength: number): TrainingPass {
   const plan = createArenaPlan();
   const networkPlan = planNetwork(plan, config, layout);
   const planned = planActivations(plan, config, contextLength);
   const backwardBuffers = planBackward(plan, config, layout, contextLength);
-  const kernels = createKernels(kernelName, plan.floats);
+  const kernels = createKernels(plan.floats);
   const activations: Activations = { network: { ...networkPlan, kernels }, ...planned };
   const { gradients } = backwardBuffers;
   let last: { readonly inputs: Int32Array; readonly targets: Int32Array } | undefined;

@@ -1,4 +1,3 @@
-import type { KernelName } from '../core.ts';
 import { PolicyError } from '../errors.ts';
 import type { ModelConfig } from '../model/config.ts';
 import { checksumOf, createParameterLayout } from '../model/parameters.ts';
@@ -18,7 +17,6 @@ import { createSequence, type Sequence } from './sequence.ts';
 import { createSlotTable } from './slots.ts';
 
 export interface SamplerOptions {
-  readonly kernel: KernelName;
   readonly config: ModelConfig;
   readonly contextLength: number;
   readonly slots: number;
@@ -72,7 +70,7 @@ export function createSampler(options: SamplerOptions): Sampler {
 function createState(options: SamplerOptions): SamplerState {
   const { config, contextLength, slots, weights, version } = options;
   const limits = { contextLength, slots, rows: slots + prefillRowsPerStep };
-  const pass = createDecodingPass(options.kernel, config, createParameterLayout(config), limits);
+  const pass = createDecodingPass(config, createParameterLayout(config), limits);
   pass.setWeights(weights);
   return {
     pass,

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import type { KernelName } from '../core.ts';
 import { PolicyError, refuse } from '../errors.ts';
 import { findLoss, resolveLossConfig } from '../losses/registry.ts';
 import { type ModelConfig, readModelConfig } from '../model/config.ts';
@@ -23,7 +22,6 @@ import { applyLoss, createTally, metricsOf } from './datum-loss.ts';
 import { checkDatums, digestOf } from './datums.ts';
 
 export interface TrainerOptions {
-  readonly kernel: KernelName;
   readonly config: ModelConfig;
   readonly contextLength: number;
 }
@@ -42,7 +40,7 @@ interface Model {
  */
 export function createTrainer(options: TrainerOptions): TrainerCore {
   const layout = createParameterLayout(options.config);
-  const pass = createTrainingPass(options.kernel, options.config, layout, options.contextLength);
+  const pass = createTrainingPass(options.config, layout, options.contextLength);
   const models = new Map<string, Model>();
   const find = (modelId: string): Model => {
     const model = models.get(modelId);

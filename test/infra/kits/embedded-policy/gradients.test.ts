@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import type { KernelName } from '../../../../infra/kits/embedded-policy/core.ts';
 import { parseModelConfig } from '../../../../infra/kits/embedded-policy/model/config.ts';
 import { createParameterLayout } from '../../../../infra/kits/embedded-policy/model/parameters.ts';
 import { createRandom } from '../../../../infra/kits/embedded-policy/model/random.ts';
@@ -27,39 +26,37 @@ const inputs = Array.from({ length }, token);
 const targets = Array.from({ length }, token);
 const coefficients = Float32Array.from({ length }, (_, t) => (t % 5 === 0 ? 0 : random.next() * 2 - 1));
 
-for (const kernel of ['js', 'simd'] satisfies KernelName[]) {
-  it(`logprobs of the ${kernel} kernels equal an independent float64 forward pass`, () => {
-    const pass = createTrainingPass(kernel, config, layout, config.maxPositions);
-    pass.setWeights(weights);
-    const logprobs = pass.forward(Int32Array.from(inputs), Int32Array.from(targets));
-    const expected = referenceLogprobs(config, layout, weights, { inputs, targets });
-    for (const [t, logprob] of logprobs.entries()) {
-      assert.ok(Math.abs(logprob - Number(expected[t])) < 2e-6, `position ${t}: ${logprob} and ${expected[t]}`);
-    }
-  });
+it('logprobs equal an independent float64 forward pass', () => {
+  const pass = createTrainingPass(config, layout, config.maxPositions);
+  pass.setWeights(weights);
+  const logprobs = pass.forward(Int32Array.from(inputs), Int32Array.from(targets));
+  const expected = referenceLogprobs(config, layout, weights, { inputs, targets });
+  for (const [t, logprob] of logprobs.entries()) {
+    assert.ok(Math.abs(logprob - Number(expected[t])) < 2e-6, `position ${t}: ${logprob} and ${expected[t]}`);
+  }
+});
 
-  it(`gradients of the ${kernel} kernels equal central differences of that pass, in every parameter tensor`, () => {
-    const pass = createTrainingPass(kernel, config, layout, config.maxPositions);
-    pass.setWeights(weights);
-    pass.forward(Int32Array.from(inputs), Int32Array.from(targets));
-    pass.backward(coefficients);
-    const sum = (point: Float64Array): number =>
-      referenceLogprobs(config, layout, point, { inputs, targets }).reduce(
-        (total, logprob, t) => total + logprob * Number(coefficients[t]),
-        0,
-      );
-    const probe = createRandom(9);
-    for (const parameter of layout.all) {
-      for (let n = 0; n < 4; n++) {
-        const index = parameter.offset + Math.floor(probe.next() * parameter.count);
-        const expected = centralDifference(sum, index);
-        const got = Number(pass.gradients[index]);
-        const tolerance = 1e-5 + 1e-4 * Math.abs(expected);
-        assert.ok(Math.abs(got - expected) < tolerance, `${parameter.name}[${index}]: ${got} and ${expected}`);
-      }
+it('gradients equal central differences of that pass, in every parameter tensor', () => {
+  const pass = createTrainingPass(config, layout, config.maxPositions);
+  pass.setWeights(weights);
+  pass.forward(Int32Array.from(inputs), Int32Array.from(targets));
+  pass.backward(coefficients);
+  const sum = (point: Float64Array): number =>
+    referenceLogprobs(config, layout, point, { inputs, targets }).reduce(
+      (total, logprob, t) => total + logprob * Number(coefficients[t]),
+      0,
+    );
+  const probe = createRandom(9);
+  for (const parameter of layout.all) {
+    for (let n = 0; n < 4; n++) {
+      const index = parameter.offset + Math.floor(probe.next() * parameter.count);
+      const expected = centralDifference(sum, index);
+      const got = Number(pass.gradients[index]);
+      const tolerance = 1e-5 + 1e-4 * Math.abs(expected);
+      assert.ok(Math.abs(got - expected) < tolerance, `${parameter.name}[${index}]: ${got} and ${expected}`);
     }
-  });
-}
+  }
+});
 
 function centralDifference(f: (point: Float64Array) => number, index: number): number {
   const step = 1e-5;

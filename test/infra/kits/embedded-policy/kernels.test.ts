@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import fc from 'fast-check';
-import { createKernels } from '../../../../infra/kits/embedded-policy/kernels/create-kernels.ts';
 import type { Kernels } from '../../../../infra/kits/embedded-policy/kernels/kernels.ts';
-import { emitKernelModule } from '../../../../infra/kits/embedded-policy/kernels/simd.ts';
+import { createKernels, emitKernelModule } from '../../../../infra/kits/embedded-policy/kernels/simd.ts';
 import { createRandom } from '../../../../infra/kits/embedded-policy/model/random.ts';
+import { createJsKernels } from './support/js-kernels.ts';
 
 const floats = 120_000;
 const [aOffset, bOffset, cOffset, statsOffset] = [0, 30_000, 60_000, 100_000];
 
-function filled(name: 'js' | 'simd', seed: number): Kernels {
-  const kernels = createKernels(name, floats);
+function filled(seed: number, create = createKernels): Kernels {
+  const kernels = create(floats);
   const random = createRandom(seed);
   for (let i = 0; i < cOffset; i++) kernels.f32[i] = random.normal();
   return kernels;
@@ -37,10 +37,10 @@ const shape = fc.record({
   accumulate: fc.boolean(),
 });
 
-it('both kernels return the same products for any shape, transposed or not, adding or not', () => {
+it('products equal those in plain TypeScript for any shape, transposed or not, adding or not', () => {
   fc.assert(
     fc.property(shape, seed, ({ m, n, k, transposed, accumulate }, s) => {
-      const [js, simd] = [filled('js', s), filled('simd', s)];
+      const [js, simd] = [filled(s, createJsKernels), filled(s)];
       const strides = transposed ? { aRow: 1, aColumn: m } : { aRow: k, aColumn: 1 };
       for (const kernels of [js, simd]) {
         kernels.gemm({ c: cOffset, cRow: n, a: aOffset, ...strides, b: bOffset, bRow: n, m, n, k, accumulate });
@@ -52,50 +52,48 @@ it('both kernels return the same products for any shape, transposed or not, addi
   );
 });
 
-for (const name of ['js', 'simd'] as const) {
-  it(`a row of a product has the same bits alone and beside other rows (${name})`, () => {
-    fc.assert(
-      fc.property(shape, seed, ({ m, n, k, accumulate }, s) => {
-        const [together, apart] = [filled(name, s), filled(name, s)];
-        const common = { aRow: k, aColumn: 1, b: bOffset, bRow: n, cRow: n, n, k, accumulate };
-        together.gemm({ ...common, c: cOffset, a: aOffset, m });
-        for (let r = 0; r < m; r++) apart.gemm({ ...common, c: cOffset + r * n, a: aOffset + r * k, m: 1 });
-        assert.deepEqual(together.f32.subarray(cOffset, cOffset + m * n), apart.f32.subarray(cOffset, cOffset + m * n));
-      }),
-      { numRuns: 60 },
-    );
-  });
+it('a row of a product has the same bits alone and beside other rows', () => {
+  fc.assert(
+    fc.property(shape, seed, ({ m, n, k, accumulate }, s) => {
+      const [together, apart] = [filled(s), filled(s)];
+      const common = { aRow: k, aColumn: 1, b: bOffset, bRow: n, cRow: n, n, k, accumulate };
+      together.gemm({ ...common, c: cOffset, a: aOffset, m });
+      for (let r = 0; r < m; r++) apart.gemm({ ...common, c: cOffset + r * n, a: aOffset + r * k, m: 1 });
+      assert.deepEqual(together.f32.subarray(cOffset, cOffset + m * n), apart.f32.subarray(cOffset, cOffset + m * n));
+    }),
+    { numRuns: 60 },
+  );
+});
 
-  it(`a softmax row sums to one, is zero beyond its valid columns, and does not depend on its padding (${name})`, () => {
-    fc.assert(
-      fc.property(fc.integer({ min: 1, max: 60 }), fc.integer({ min: 0, max: 9 }), seed, (valid, extra, s) => {
-        const width = 4 * (Math.ceil(valid / 4) + extra);
-        const run = (columns: number): Float32Array => {
-          const kernels = filled(name, s);
-          kernels.softmax({
-            x: aOffset,
-            row: width,
-            rows: 1,
-            width: columns,
-            firstValid: valid,
-            validStep: 1,
-            scale: 3,
-            stats: statsOffset,
-          });
-          return kernels.f32.slice(aOffset, aOffset + columns);
-        };
-        const [wide, narrow] = [run(width), run(4 * Math.ceil(valid / 4))];
-        assert.deepEqual(wide.subarray(0, valid), narrow.subarray(0, valid));
-        assert.ok(wide.subarray(valid).every((value) => value === 0));
-        assert.ok(Math.abs(wide.reduce((a, b) => a + b, 0) - 1) < 1e-5);
-      }),
-      { numRuns: 60 },
-    );
-  });
-}
+it('a softmax row sums to one, is zero beyond its valid columns, and does not depend on its padding', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 60 }), fc.integer({ min: 0, max: 9 }), seed, (valid, extra, s) => {
+      const width = 4 * (Math.ceil(valid / 4) + extra);
+      const run = (columns: number): Float32Array => {
+        const kernels = filled(s);
+        kernels.softmax({
+          x: aOffset,
+          row: width,
+          rows: 1,
+          width: columns,
+          firstValid: valid,
+          validStep: 1,
+          scale: 3,
+          stats: statsOffset,
+        });
+        return kernels.f32.slice(aOffset, aOffset + columns);
+      };
+      const [wide, narrow] = [run(width), run(4 * Math.ceil(valid / 4))];
+      assert.deepEqual(wide.subarray(0, valid), narrow.subarray(0, valid));
+      assert.ok(wide.subarray(valid).every((value) => value === 0));
+      assert.ok(Math.abs(wide.reduce((a, b) => a + b, 0) - 1) < 1e-5);
+    }),
+    { numRuns: 60 },
+  );
+});
 
-it('both kernels agree on norms, activations, softmax and their gradients', () => {
-  const [js, simd] = [filled('js', 1), filled('simd', 1)];
+it('norms, activations, softmax and their gradients equal those in plain TypeScript', () => {
+  const [js, simd] = [filled(1, createJsKernels), filled(1)];
   const [rows, width] = [13, 36];
   for (const kernels of [js, simd]) {
     kernels.rmsNorm({ y: cOffset, inverseRms: statsOffset, x: aOffset, gain: bOffset, rows, width });

@@ -33,7 +33,7 @@ it('GRPO on sampled tokens raises the reward from chance to nearly one, with eve
   const { root, base } = makeModelDir(context);
   const config = readModelConfig(base);
   const weights = readOrInitializeWeights(config, createParameterLayout(config), base);
-  const options = { kernel: 'simd', config, contextLength: 16 } as const;
+  const options = { config, contextLength: 16 } as const;
   const sampler = createSampler({ ...options, slots: 64, weights, version: '0' });
   const trainer = createTrainer(options);
   await trainer.createModel('m', { baseDir: base });

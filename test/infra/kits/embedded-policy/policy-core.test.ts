@@ -14,7 +14,7 @@ const sample = (core: PolicyCore, request: SampleRequest): Promise<Sampled> =>
   collect(request, core.sampler.generate(request));
 
 async function makeCore(context: TestContext): Promise<PolicyCore> {
-  const core = await createPolicyCore({ modelDir: makeModelDir(context).base, kernel: 'simd', slots: 2 });
+  const core = await createPolicyCore({ modelDir: makeModelDir(context).base, slots: 2 });
   context.after(() => core.close());
   return core;
 }
@@ -28,7 +28,7 @@ const refusal = (code: PolicyErrorCode, text: RegExp) => (error: unknown) => {
 
 it('after training, saving and loading, the sampler continues with the trained weights', async (context) => {
   const { root, base } = makeModelDir(context);
-  const core = await createPolicyCore({ modelDir: base, kernel: 'simd' });
+  const core = await createPolicyCore({ modelDir: base });
   context.after(() => core.close());
   const created = await core.trainer.createModel('m', { baseDir: base });
   assert.equal((await core.sampler.status()).checksum, created.checksum);
@@ -111,11 +111,11 @@ it('a thread that dies refuses its calls and is reported once', async () => {
 });
 
 it('a bad model directory is refused before anything starts', async (context) => {
-  const create = (config: object) => createPolicyCore({ modelDir: makeModelDir(context, config).base, kernel: 'js' });
+  const create = (config: object) => createPolicyCore({ modelDir: makeModelDir(context, config).base });
   await assert.rejects(create({ model_type: 'llama' }), refusal('invalid-model-dir', /model_type/));
-  const missing = createPolicyCore({ modelDir: '/nowhere', kernel: 'js' });
+  const missing = createPolicyCore({ modelDir: '/nowhere' });
   await assert.rejects(missing, refusal('invalid-model-dir', /config.json/));
   const { base } = makeModelDir(context);
-  const tooLong = createPolicyCore({ modelDir: base, kernel: 'js', contextLength: 97 });
+  const tooLong = createPolicyCore({ modelDir: base, contextLength: 97 });
   await assert.rejects(tooLong, refusal('invalid-request', /contextLength: expected an integer from 2 to 96, got 97/));
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import type { KernelName, PolicyCore } from '../../../../infra/kits/embedded-policy/core.ts';
+import type { PolicyCore } from '../../../../infra/kits/embedded-policy/core.ts';
 import { createPolicyCore } from '../../../../infra/kits/embedded-policy/create-policy-core.ts';
 import { createRandom } from '../../../../infra/kits/embedded-policy/model/random.ts';
 import type { SampleRequest } from '../../../../infra/kits/embedded-policy/sampler-core.ts';
@@ -36,37 +36,35 @@ function asDatum({ request, tokens }: Sampled): Datum {
   return { inputTokens: all.slice(0, -1), targetTokens: all.slice(1), weights: new Float32Array(all.length - 1) };
 }
 
-for (const kernel of ['js', 'simd'] satisfies KernelName[]) {
-  it(`sampler and trainer logprobs are bit-identical over ragged continuous batching (${kernel})`, async (context) => {
-    const { base } = makeModelDir(context);
-    const core = await createPolicyCore({ modelDir: base, kernel, slots: 8 });
-    context.after(() => core.close());
-    await core.trainer.createModel('m', { baseDir: base });
-    const sampled = await sampleAll(core, raggedRequests(120));
-    const { outputs } = await core.trainer.forwardBackward('m', sampled.map(asDatum), 'cross_entropy', {
-      forwardOnly: true,
-    });
-    for (const [i, sample] of sampled.entries()) {
-      const trained = Array.from(outputs[i]?.logprobs ?? []);
-      const start = sample.request.tokenIds.length - 1;
-      assert.deepEqual(sample.logprobs, trained.slice(start));
-      if (sample.request.promptLogprobs) assert.deepEqual(sample.prompt, [null, ...trained.slice(0, start)]);
-    }
-    const status = await core.sampler.status();
-    assert.ok(status.reusedTokens > 0, 'shared prompts are taken over from another cache');
-    assert.equal(status.running + status.waiting, 0);
+it('sampler and trainer logprobs are bit-identical over ragged continuous batching', async (context) => {
+  const { base } = makeModelDir(context);
+  const core = await createPolicyCore({ modelDir: base, slots: 8 });
+  context.after(() => core.close());
+  await core.trainer.createModel('m', { baseDir: base });
+  const sampled = await sampleAll(core, raggedRequests(120));
+  const { outputs } = await core.trainer.forwardBackward('m', sampled.map(asDatum), 'cross_entropy', {
+    forwardOnly: true,
   });
+  for (const [i, sample] of sampled.entries()) {
+    const trained = Array.from(outputs[i]?.logprobs ?? []);
+    const start = sample.request.tokenIds.length - 1;
+    assert.deepEqual(sample.logprobs, trained.slice(start));
+    if (sample.request.promptLogprobs) assert.deepEqual(sample.prompt, [null, ...trained.slice(0, start)]);
+  }
+  const status = await core.sampler.status();
+  assert.ok(status.reusedTokens > 0, 'shared prompts are taken over from another cache');
+  assert.equal(status.running + status.waiting, 0);
+});
 
-  it(`a seeded request gives the same tokens alone, beside other requests, and with any number of slots (${kernel})`, async (context) => {
-    const { base } = makeModelDir(context);
-    const requests = raggedRequests(40);
-    const [crowded, alone] = await Promise.all(
-      [16, 1].map(async (slots) => {
-        const core = await createPolicyCore({ modelDir: base, kernel, slots });
-        context.after(() => core.close());
-        return sampleAll(core, requests);
-      }),
-    );
-    assert.deepEqual(crowded, alone);
-  });
-}
+it('a seeded request gives the same tokens alone, beside other requests, and with any number of slots', async (context) => {
+  const { base } = makeModelDir(context);
+  const requests = raggedRequests(40);
+  const [crowded, alone] = await Promise.all(
+    [16, 1].map(async (slots) => {
+      const core = await createPolicyCore({ modelDir: base, slots });
+      context.after(() => core.close());
+      return sampleAll(core, requests);
+    }),
+  );
+  assert.deepEqual(crowded, alone);
+});

@@ -31,7 +31,7 @@ async function makeFixture(context: TestContext, slots = 8): Promise<Fixture> {
   const { root, base } = makeModelDir(context);
   const config = readModelConfig(base);
   const weights = readOrInitializeWeights(config, createParameterLayout(config), base);
-  const options = { kernel: 'simd', config, contextLength } as const;
+  const options = { config, contextLength } as const;
   const sampler = createSampler({ ...options, slots, weights, version: '0' });
   const trainer = createTrainer(options);
   await trainer.createModel('m', { baseDir: base });

@@ -3,7 +3,6 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { it } from 'node:test';
 import fc from 'fast-check';
-import type { KernelName } from '../../../../infra/kits/embedded-policy/core.ts';
 import { PolicyError, type PolicyErrorCode } from '../../../../infra/kits/embedded-policy/errors.ts';
 import { parseModelConfig } from '../../../../infra/kits/embedded-policy/model/config.ts';
 import { createRandom } from '../../../../infra/kits/embedded-policy/model/random.ts';
@@ -19,7 +18,7 @@ const config = parseModelConfig(smallConfig);
 const contextLength = smallConfig.max_position_embeddings;
 const adamParams = { ...defaultAdamParams, learningRate: 3e-3, weightDecay: 0.01, gradClipNorm: 1 };
 
-const trainer = (kernel: KernelName = 'simd'): TrainerCore => createTrainer({ kernel, config, contextLength });
+const trainer = (): TrainerCore => createTrainer({ config, contextLength });
 
 function makeDatums(seed: number, count: number): Datum[] {
   const random = createRandom(seed);
@@ -54,24 +53,22 @@ const refusal = (code: PolicyErrorCode, text: RegExp) => (error: unknown) => {
   return true;
 };
 
-for (const kernel of ['js', 'simd'] satisfies KernelName[]) {
-  it(`equal seeds and datums give byte-identical weights, however a batch is divided into calls (${kernel})`, async (context) => {
-    const { base } = makeModelDir(context);
-    const checksums = await Promise.all(
-      [[6], [1, 2, 3], [1, 1, 1, 1, 1, 1]].map(async (cuts) => {
-        const t = trainer(kernel);
-        await t.createModel('m', { baseDir: base });
-        for (let step = 0; step < 3; step++) {
-          const datums = makeDatums(step, 6);
-          for (const cut of cuts) await t.forwardBackward('m', datums.splice(0, cut), 'ppo', { lossConfig: klConfig });
-          await t.optimStep('m', adamParams);
-        }
-        return (await t.status('m')).checksum;
-      }),
-    );
-    assert.equal(new Set(checksums).size, 1);
-  });
-}
+it('equal seeds and datums give byte-identical weights, however a batch is divided into calls', async (context) => {
+  const { base } = makeModelDir(context);
+  const checksums = await Promise.all(
+    [[6], [1, 2, 3], [1, 1, 1, 1, 1, 1]].map(async (cuts) => {
+      const t = trainer();
+      await t.createModel('m', { baseDir: base });
+      for (let step = 0; step < 3; step++) {
+        const datums = makeDatums(step, 6);
+        for (const cut of cuts) await t.forwardBackward('m', datums.splice(0, cut), 'ppo', { lossConfig: klConfig });
+        await t.optimStep('m', adamParams);
+      }
+      return (await t.status('m')).checksum;
+    }),
+  );
+  assert.equal(new Set(checksums).size, 1);
+});
 
 it('a datum gives the same logprobs and losses alone and beside any others', async (context) => {
   const { base } = makeModelDir(context);

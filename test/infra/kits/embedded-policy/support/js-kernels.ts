@@ -1,14 +1,20 @@
-import { type Gemm, type Kernels, type RmsNorm, type RmsNormBackward, rmsEpsilon, type Softmax } from './kernels.ts';
+import {
+  type Gemm,
+  type Kernels,
+  type RmsNorm,
+  type RmsNormBackward,
+  rmsEpsilon,
+  type Softmax,
+} from '../../../../../infra/kits/embedded-policy/kernels/kernels.ts';
 
 /**
- * The kernels in plain TypeScript: sums run in float64, in index order, and are rounded once.
- * Slower than `simd` by a factor of 5 to 10; needs nothing but JavaScript.
+ * The kernels in plain TypeScript, with which those in WebAssembly are compared: sums run in float64, in index order, and are
+ * rounded once.
  */
 
 export function createJsKernels(floats: number): Kernels {
   const f32 = new Float32Array(floats);
   return {
-    name: 'js',
     f32,
     gemm: (p) => gemm(f32, p),
     transpose({ target, targetRow, source, sourceRow, rows, columns }) {
