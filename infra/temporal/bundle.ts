@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
+import { errorMessage } from '../../workflows/contracts/error-message.ts';
 import { cacheDirectory } from '../process/cache.mjs';
 import { exists } from '../process/exists.ts';
 import { withLock } from '../process/file-lock.ts';
@@ -70,9 +71,12 @@ export async function bundleCode(workflowsPath: string): Promise<string> {
   try {
     return (await bundleWorkflowCode({ workflowsPath, logger, preloadModules })).code;
   } catch (error) {
-    throw new Error(`expected ${workflowsPath} to bundle as workflow code, got: ${messages.join('\n')}`, {
-      cause: error,
-    });
+    throw new Error(
+      `expected ${workflowsPath} to bundle as workflow code, got: ${[...messages, errorMessage(error)].join('\n')}`,
+      {
+        cause: error,
+      },
+    );
   }
 }
 

@@ -44,14 +44,18 @@ clear_all() {
 apply_plainly() { [ ! -s "$2" ] || GIT_DIR=${directory}/git GIT_WORK_TREE="$1" git apply --binary --whitespace=nowarn "$2"; }
 `;
 
-/** The scripts of the ways. $1 is the workspace. Exit code 76: a program is missing. */
+/** The exit code of the fuzzy way where its program is missing. */
+const noPatch = 76;
+const noPatchText = 'the sandbox has no `patch`, which tolerates other context than git does';
+
+/** The scripts of the ways. $1 is the workspace. */
 const scripts = {
   /** Applies byte for byte. A captured patch always applies so to the base commit that it was taken against. */
   exact: `plain ${directory}/git && apply_plainly "$1" ${directory}/first && clear_all <${directory}/directories && apply_plainly "$1" ${directory}/second`,
   /** Converts line ends as the repository asks, and merges where the patch names blobs that the repository has. */
   'three-way': `git apply --3way --whitespace=nowarn ${directory}/whole && git reset -q`,
   /** Tolerates shifted and changed context, as the official harness of SWE-bench does in the end. */
-  fuzzy: `command -v patch >/dev/null || exit 76; patch --batch --forward --fuzz=5 -p1 --no-backup-if-mismatch --reject-file=- -i ${directory}/whole && git reset -q`,
+  fuzzy: `command -v patch >/dev/null || exit ${noPatch}; patch --batch --forward --fuzz=5 -p1 --no-backup-if-mismatch --reject-file=- -i ${directory}/whole && git reset -q`,
 } as const;
 
 /** The way in which a patch was applied. A rollout's own patch applies exactly; the other ways are for third-party patches. */
@@ -64,7 +68,7 @@ const giveUp = `code=$?; rm -rf ${directory}/git; ${reset}; exit $code`;
 export interface Application {
   /** Null if no way applied the whole patch: the workspace is then unchanged. */
   readonly applied: Applied | null;
-  /** The output of the first way that failed, for readers. */
+  /** The output of the first way that failed, for readers, and what the others lack. */
   readonly refusal: string;
   /** Whether the attempts took longer than two minutes together, or one of them was killed. */
   readonly timedOut: boolean;
@@ -104,6 +108,8 @@ export async function applyPatch(
     const { exitCode, stdout, stderr } = ended;
     if (exitCode === notUnpacked) throw unpackFailure(stderr.toString('utf8').trim().slice(-300));
     if (exitCode === 0) return { applied: way, refusal: outputs[0] ?? '', timedOut: false };
+    if (way === 'fuzzy' && exitCode === noPatch)
+      return { applied: null, refusal: `${outputs[0]}; ${noPatchText}`, timedOut: false };
     outputs.push(`${stderr}${stdout}`.trim().slice(-2000) || `${way}: ended with exit code ${exitCode}`);
     if (wasCutOff(ended)) return { applied: null, refusal: outputs[0] ?? '', timedOut: true };
   }

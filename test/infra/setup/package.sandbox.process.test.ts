@@ -17,7 +17,8 @@ const run = promisify(execFile);
 const productPaths = [
   /^dist\/(?:workflows|activities|workers|infra)\//,
   /^dist\/workflow-bundle\.js$/,
-  /^infra\/(?:setup|process)\/[a-z-]+\.mjs$/,
+  // Before version 10, npm packs the README of each folder from which it packs a file.
+  /^infra\/(?:setup|process)\/(?:[a-z-]+\.mjs|README\.md)$/,
   /^(?:package\.json|README\.md|LICENSE)$/,
 ];
 
