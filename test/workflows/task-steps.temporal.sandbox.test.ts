@@ -157,6 +157,23 @@ describe('a task of several steps', () => {
     );
   });
 
+  it('is flagged for a crash of the agent of any step that has the full reward', async () => {
+    const step = { solve: 'true', test: 'echo 1' };
+    const result = await run('crash', {
+      toml: environment,
+      steps: { first: { ...step, solve: 'exit 1' }, last: step },
+    });
+    assert.deepEqual(
+      result.steps?.map(({ stop }) => stop),
+      ['crashed', 'submitted'],
+      JSON.stringify(result),
+    );
+    assert.deepEqual(
+      result.stepFlags?.filter(({ trick }) => trick === 'crash'),
+      [{ trick: 'crash', evidence: 'the agent ended by crashed' }],
+    );
+  });
+
   it('is invalid if the set-up of its first step fails', async () => {
     const step = { solve: 'true', test: 'echo 1', others: { 'workdir/setup.sh': 'echo no; exit 3' } };
     const result = await run('broken', { toml: environment, steps: { first: step } });

@@ -18,15 +18,17 @@ export function firstOfEach(flags: Iterable<Flag>): readonly Flag[] {
 
 type Flagged = Pick<RolloutResult, 'diff' | 'verdict' | 'network' | 'stepFlags'> & Partial<Pick<RolloutResult, 'stop'>>;
 
-/** The flags of a rollout, from capturing its diff, from its evaluation, from the agent's network and from its end. */
-export const flagsOfRollout = ({ diff, verdict, network, stepFlags = [], stop = null }: Flagged): readonly Flag[] =>
-  firstOfEach([
-    ...stepFlags,
-    ...(diff?.flags ?? []),
-    ...(verdict?.flags ?? []),
-    ...(network?.flags ?? []),
-    ...flagsOfEnd(stop, verdict),
-  ]);
+/** The flags of a rollout, those of all its steps among them. */
+export const flagsOfRollout = ({ stepFlags = [], ...work }: Flagged): readonly Flag[] =>
+  firstOfEach([...stepFlags, ...flagsOfWork(work)]);
+
+/** The flags of one agent's work, from capturing its diff, from its evaluation, from the agent's network and from its end. */
+export const flagsOfWork = ({ diff, verdict, network, stop = null }: Omit<Flagged, 'stepFlags'>): readonly Flag[] => [
+  ...(diff?.flags ?? []),
+  ...(verdict?.flags ?? []),
+  ...(network?.flags ?? []),
+  ...flagsOfEnd(stop, verdict),
+];
 
 const crashes: readonly (StopReason | null)[] = ['crashed', 'killed'];
 

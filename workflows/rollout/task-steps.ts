@@ -1,4 +1,4 @@
-import { firstOfEach } from '../algorithms/flags.ts';
+import { firstOfEach, flagsOfWork } from '../algorithms/flags.ts';
 import { lackingFor, taskOfStep } from '../algorithms/task-step.ts';
 import type { Flag } from '../contracts/flags.ts';
 import type { StepResult } from '../contracts/rollout.ts';
@@ -114,11 +114,13 @@ const withNetworkOf = (end: Worked['end'], before: Worked | undefined): Worked['
 /** Returns the row of a step that never began because of what an agent did before. */
 const rowOfNone = ({ name }: TaskStep): StepResult => ({ name, reward: 0, stop: null, agentLog: null });
 
-const flagsOf = ({ diff, end, graded }: Worked): readonly Flag[] => [
-  ...(diff.flags ?? []),
-  ...(end.network?.flags ?? []),
-  ...((graded !== undefined && 'verdict' in graded && graded.verdict.flags) || []),
-];
+const flagsOf = ({ diff, end: { stop, network }, graded }: Worked): readonly Flag[] =>
+  flagsOfWork({
+    diff,
+    stop,
+    verdict: graded !== undefined && 'verdict' in graded ? graded.verdict : null,
+    ...(network !== undefined && { network }),
+  });
 
 /**
  * Whether the steps after this one are left out: its reward or a score is too low, its tests have given none, or this end of its
