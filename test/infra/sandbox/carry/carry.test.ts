@@ -225,3 +225,10 @@ it('puts contents together again from small pieces, and says when they exceed a 
   assert.deepEqual([within(items), within(items - 1)], [true, false]);
   assert.deepEqual([...piecesOf({ listings: [], added: [] })], [{ listings: [], added: [] }]);
 });
+
+it('counts pieces that hold nothing, which could be sent without end', () => {
+  const limited = joinContents({ files: 3, characters: 2 ** 20 });
+  const piece = { listings: [], added: [] };
+  assert.deepEqual([piece, piece, piece, piece].map(limited.add), [true, true, true, false]);
+  assert.deepEqual(limited.listings, []);
+});
