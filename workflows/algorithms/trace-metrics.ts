@@ -16,6 +16,8 @@ export function traceMetrics(
     1,
     callsThat(() => true),
   );
+  const mainTurns = counts.flatMap(({ mainTurns: found = [] }) => found);
+  const allTurns = Math.max(1, total(mainTurns.map(({ all: count }) => count)));
   const retries = total(summaries.map(({ retries: count = 0 }) => count));
   return {
     ...metrics,
@@ -23,6 +25,7 @@ export function traceMetrics(
     'trace:retries': retries,
     'trace:faultyCallShare': callsThat((status) => status !== 'ok') / all,
     'trace:repairedCallShare': callsThat((status) => status === 'repaired') / all,
+    'trace:noCallTurnShare': total(mainTurns.map(({ withoutCall }) => withoutCall)) / allTurns,
   };
 }
 

@@ -187,8 +187,16 @@ export interface TraceCounts {
   readonly echoes: Readonly<Record<string, number>>;
   /** The sampled tool calls, by their status; absent if there were none. */
   readonly calls?: Readonly<Record<string, number>>;
+  /** The turns of the main conversation, apart from those that the end of the agent cut; absent if there were none. */
+  readonly mainTurns?: MainTurns;
   /** The requests that the agent gave up and then replaced by others; absent if there were none. */
   readonly cuts?: CutRequests;
+}
+
+/** The turns of the main conversation, and those among them in which no tool call was sampled, not even a faulty one. */
+export interface MainTurns {
+  readonly all: number;
+  readonly withoutCall: number;
 }
 
 /** Requests that an agent gave up before their turns had ended, and the tokens that were sampled for them. */

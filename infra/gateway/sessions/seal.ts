@@ -82,6 +82,7 @@ function countsOf(
     aborts: turns.reduce((sum, { aborts = 0 }) => sum + aborts, 0),
     echoes: countBy(turns.flatMap(({ echo = [] }) => echo)),
     ...callsOf(turns),
+    ...mainTurnsOf(turns.filter(({ index }) => classification.isMain(index))),
   };
 }
 
@@ -94,6 +95,14 @@ function callsOf(turns: readonly TurnRecord[]): Pick<TraceCounts, 'calls'> {
   const ok = given - others.filter((status) => givenStatuses.has(status)).length;
   const calls = { ...(ok > 0 && { ok }), ...countBy(others) };
   return Object.keys(calls).length === 0 ? {} : { calls };
+}
+
+function mainTurnsOf(turns: readonly TurnRecord[]): Pick<TraceCounts, 'mainTurns'> {
+  const ended = turns.filter(({ finishReason }) => finishReason !== 'abort');
+  const withoutCall = ended.filter(
+    ({ reply, faultyCalls }) => reply.toolCalls.length + faultyCalls.length === 0,
+  ).length;
+  return ended.length === 0 ? {} : { mainTurns: { all: ended.length, withoutCall } };
 }
 
 /** The part of a record that the trace publishes. */

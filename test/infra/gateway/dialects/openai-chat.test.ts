@@ -81,6 +81,7 @@ describe('the chat completions dialect', () => {
           aborts: 0,
           echoes: { text: 1, reasoning: 1, arguments: 1, 'call-ids': 1 },
           calls: { ok: 2 },
+          mainTurns: { all: 2, withoutCall: 1 },
         },
       },
     );
@@ -146,6 +147,28 @@ describe('the chat completions dialect', () => {
     );
     const trace = await gateway.traceOf(await gateway.control.seal('s1.1'));
     assert.deepEqual(trace.faultyCalls, { 'invalid-json': 1, 'unknown-tool': 1 });
+  });
+
+  it('counts the turns of the main conversation in which no call was sampled, those of side calls not', async () => {
+    const broken = '<tool_call>\n{"name": "bash", "arguments": {\n</tool_call>';
+    const engine = createScriptedEngine({
+      script: (_, index) => ({ kind: 'say', ids: gateway.model.tokens.encode(index === 1 ? broken : 'Well.') }),
+    });
+    await using gateway = await startTestGateway(engine);
+    const secret = await gateway.open('s1.1');
+    const task = { role: 'user', content: 'Fix it.' };
+    await gateway.chat(secret, { messages: [{ role: 'user', content: 'Give it a title.' }] });
+    const reply = await gateway.chat(secret, { messages: [task], tools });
+    const messages = [task, reply.json.choices[0].message, { role: 'user', content: 'Continue.' }];
+    await gateway.chat(secret, { messages, tools });
+    const { counts } = await gateway.traceOf(await gateway.control.seal('s1.1'));
+    assert.deepEqual(
+      [counts.branches, counts.mainTurns],
+      [
+        { side: 1, main: 1 },
+        { all: 2, withoutCall: 1 },
+      ],
+    );
   });
 
   it("ends a reply at its limit with length, and the client's max_tokens can only lower the limit", async () => {
