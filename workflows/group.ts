@@ -16,13 +16,7 @@ import {
 import { control } from './activities.ts';
 import { outcomeWithoutResult } from './algorithms/rollout-end.ts';
 import { rootMessage } from './contracts/error-message.ts';
-import {
-  type GroupInput,
-  type GroupReport,
-  type GroupRequest,
-  type GroupSummary,
-  groupInput,
-} from './contracts/group.ts';
+import { type GroupInput, type GroupRequest, type GroupSummary, groupInput } from './contracts/group.ts';
 import { rolloutId } from './contracts/ids.ts';
 import { parseInput } from './contracts/input.ts';
 import { groupDoneSignal, pauseSignal, resumeSignal, stopSignal } from './contracts/messages.ts';
@@ -36,10 +30,9 @@ type Handle = ChildWorkflowHandle<typeof rollout>;
 
 /**
  * Runs k rollouts of one task. It outlives its run's continue-as-new, and a rollout that is terminated or fails does not
- * affect the others. When every rollout has an outcome it reports to its run. A run's group returns its summary, since its report
- * is a record of the run.
+ * affect the others. When every rollout has an outcome it reports to its run. It returns a summary, since its report is a record.
  */
-export async function group(request: GroupRequest): Promise<GroupSummary | GroupReport> {
+export async function group(request: GroupRequest): Promise<GroupSummary> {
   const input = parseInput('group', groupInput, request);
   const handles: Handle[] = [];
   const finished: Ended[] = [];
@@ -167,13 +160,10 @@ async function endOf(handle: Handle): Promise<Ended> {
   }
 }
 
-/** Has the report made of the rollouts' records, and signals its summary to the run, which may be closed by now. */
-async function report(
-  { task, member, onFlag }: GroupInput,
-  handles: readonly Handle[],
-): Promise<GroupSummary | GroupReport> {
+/** Has the report made of the rollouts' records, and signals its summary to the run, if it has one, which may be closed by now. */
+async function report({ task, member, onFlag }: GroupInput, handles: readonly Handle[]): Promise<GroupSummary> {
   const { workflowId, firstExecutionRunId, startTime } = workflowInfo();
-  const recorded = await control.recordGroup({
+  const summary = await control.recordGroup({
     group: workflowId,
     groupKey: firstExecutionRunId,
     startedAt: startTime.getTime(),
@@ -182,11 +172,11 @@ async function report(
     ...(member && { member }),
     ...(onFlag && { onFlag }),
   });
-  if (!('summary' in recorded)) return recorded.report;
-  await getExternalWorkflowHandle(member?.run ?? '')
-    .signal(groupDoneSignal, recorded.summary)
+  if (member === undefined) return summary;
+  await getExternalWorkflowHandle(member.run)
+    .signal(groupDoneSignal, summary)
     .catch((error) => log.info('the run is closed and does not wait for this group', { error: String(error) }));
-  return recorded.summary;
+  return summary;
 }
 
 function describe({ member, task, settings }: GroupInput): void {

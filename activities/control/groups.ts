@@ -13,13 +13,7 @@ import { groupId, rolloutId } from '../../workflows/contracts/ids.ts';
 import type { OnFlag } from '../../workflows/contracts/on-flag.ts';
 import type { RolloutRecord } from '../../workflows/contracts/rollout-record.ts';
 import { atBoundary } from '../boundary.ts';
-import type {
-  ControlActivities,
-  GroupState,
-  ReconcileGroups,
-  RecordedGroup,
-  RecordGroup,
-} from '../interfaces/control.ts';
+import type { ControlActivities, GroupState, ReconcileGroups, RecordGroup } from '../interfaces/control.ts';
 
 export interface GroupDependencies {
   readonly client: Client;
@@ -65,7 +59,7 @@ export async function recordRollout(
 export async function recordGroup(
   deps: GroupDependencies,
   { group, groupKey, startedAt, task, member, rollouts, onFlag }: RecordGroup,
-): Promise<RecordedGroup> {
+): Promise<GroupSummary> {
   const ended = await settleAll(
     deps,
     rollouts.map((rollout, position) => ({ workflowId: rolloutId(group, position), rollout, task })),
@@ -74,9 +68,8 @@ export async function recordGroup(
   const { runKey = null, index = 0, admittedVersion = 0 } = member ?? {};
   const report: GroupReport = { group, index, runKey, task, admittedVersion, rollouts: ended.map(reportOf) };
   const written = await writeReport(deps, runKey ?? groupKey, report);
-  if (runKey !== null) return { summary: summariseGroup(written, runKey, onFlag) };
-  await deps.starts.write({ kind: 'group', id: group, key: groupKey, startedAt, input: { task } });
-  return { report: written };
+  if (runKey === null) await deps.starts.write({ kind: 'group', id: group, key: groupKey, startedAt, input: { task } });
+  return summariseGroup(written, runKey ?? groupKey, onFlag);
 }
 
 /** Returns the summary of a group that has a report; nothing for another one. */

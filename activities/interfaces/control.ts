@@ -1,5 +1,5 @@
 import type { BlobRef } from '../../workflows/contracts/blob.ts';
-import type { GroupInput, GroupReport, GroupSummary } from '../../workflows/contracts/group.ts';
+import type { GroupInput, GroupSummary } from '../../workflows/contracts/group.ts';
 import type { OnFlag } from '../../workflows/contracts/on-flag.ts';
 import type { Count, EqualRewards } from '../../workflows/contracts/outcome.ts';
 import type {
@@ -80,7 +80,7 @@ export interface RunActivities {
     readonly leftOut?: string;
   }): Promise<{ readonly address: string; readonly passedOver?: readonly string[]; readonly ended?: GroupSummary }>;
   /** Makes the report of a group whose rollouts have ended, from their records, and writes it once. */
-  recordGroup(input: RecordGroup): Promise<RecordedGroup>;
+  recordGroup(input: RecordGroup): Promise<GroupSummary>;
   /** Finds out what became of groups that did not report: by the records, then by the server. */
   reconcileGroups(input: ReconcileGroups): Promise<readonly GroupState[]>;
   gatherBatch(input: GatherBatch): Promise<GatheredBatch>;
@@ -105,9 +105,6 @@ export interface RecordGroup extends Pick<GroupInput, 'task' | 'member' | 'onFla
   /** The keys of its rollouts, in order. */
   readonly rollouts: readonly string[];
 }
-
-/** A group that has ended: one of a run by its summary, since its report is a record of the run, another by its report. */
-export type RecordedGroup = { readonly summary: GroupSummary } | { readonly report: GroupReport };
 
 export interface ReconcileGroups {
   readonly run: string;

@@ -76,7 +76,13 @@ describe('a trainingRun', () => {
     const request: RunRequest = { ...small, steps: 1, groupsPerStep: 1, rolloutsPerGroup: 32, maxStaleness: 0 };
     const { runKey }: RunStatus = await (await start('sizes', request)).result();
     const group = groupId('sizes', runKey, 0);
-    for (const id of ['sizes', group, rolloutId(group, 0), stepId('sizes', runKey, 1)]) {
+    const byHand = {
+      taskQueue: controlQueue,
+      workflowId: 'by-hand',
+      args: [{ task: 'scripted:0', rolloutsPerGroup: 32 }],
+    };
+    await stack.server.client.workflow.execute('group', byHand);
+    for (const id of ['sizes', group, 'by-hand', rolloutId(group, 0), stepId('sizes', runKey, 1)]) {
       const sizes = await valueSizes(stack.server.client, id);
       assert.ok(
         sizes.length > 5 && Math.max(...sizes) < 8_192,

@@ -42,7 +42,7 @@ export interface RolloutReport {
   readonly flags?: readonly Trick[];
 }
 
-/** Everything about a group that has ended; kept as a record of its run (`group-<index>`), not in history. */
+/** Everything about a group that has ended; kept as a record (`group-<index>`), not in history. */
 export interface GroupReport {
   readonly group: string;
   readonly index: number;
@@ -52,8 +52,9 @@ export interface GroupReport {
   readonly rollouts: readonly RolloutReport[];
 }
 
-/** The message with which a group reports to its run. */
+/** The result of a group, with which it also reports to its run. */
 export interface GroupSummary {
+  /** The key of the run, or of a group by hand. */
   readonly runKey: string;
   readonly index: number;
   /** Smallest policy version over the sampled tokens; the version at admission when no token was sampled. */
