@@ -18,12 +18,11 @@ export interface SweepSums {
 }
 
 /** Attempts by number with their retries, packed so that a value of history holds those of the largest sweep. */
-export interface PackedAttempts {
+export type PackedAttempts = readonly {
+  readonly retry: number;
   /** The numbers in ascending order, each as its distance from the one before. Those in flight are close to each other. */
   readonly gaps: readonly number[];
-  /** Pairs of number and retry, of the attempts that are retries. */
-  readonly retries: readonly (readonly [number, number])[];
-}
+}[];
 
 /** The state that continue-as-new carries from one execution of a sweep to the next. */
 export interface SweepState {
